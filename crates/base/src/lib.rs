@@ -24,5 +24,5 @@ pub use comparator::{Comparator, UserComparator};
 pub use error::{Error, ErrorKind, Result};
 pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};
 pub use merge_operator::MergeOperator;
-pub use prefix_extractor::PrefixExtractor;
+pub use prefix_extractor::{PrefixExtractor, UserPrefixExtractor};
 pub use range_tombstone::{Bound, Fragment, Fragments, RangeTombstone, Span};

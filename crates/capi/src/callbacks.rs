@@ -17,14 +17,14 @@ use outcrop::{
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
-type Name = Option<unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char>;
+pub(crate) type Destructor = Option<unsafe extern "C-unwind" fn(*mut c_void)>;
+pub(crate) type Name = Option<unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char>;
 
 /// The caller's state, what ends it, and the name it goes by.
-struct State {
-    pointer: *mut c_void,
+pub(crate) struct State {
+    pub(crate) pointer: *mut c_void,
     destructor: Destructor,
-    name: String,
+    pub(crate) name: String,
 }
 
 // SAFETY: RocksDB's contract: callbacks may be called from any thread, several at once.
@@ -33,7 +33,7 @@ unsafe impl Send for State {}
 unsafe impl Sync for State {}
 
 impl State {
-    unsafe fn new(pointer: *mut c_void, destructor: Destructor, name: Name) -> State {
+    pub(crate) unsafe fn new(pointer: *mut c_void, destructor: Destructor, name: Name) -> State {
         // SAFETY: the caller passes a function that gives a NUL-terminated string, or none.
         let name = name.map_or_else(String::new, |name| unsafe { text(name(pointer)) });
         State { pointer, destructor, name }
@@ -49,7 +49,7 @@ impl Drop for State {
     }
 }
 
-fn bytes(slice: &[u8]) -> (*const c_char, size_t) {
+pub(crate) fn bytes(slice: &[u8]) -> (*const c_char, size_t) {
     (slice.as_ptr().cast(), slice.len())
 }
 

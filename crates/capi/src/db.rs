@@ -5,11 +5,30 @@ use crate::memory::{
 };
 use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, Result};
+use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, Result, TtlDb};
 use std::sync::Arc;
 
-/// A database.
-pub struct rocksdb_t(pub(crate) Arc<Db>);
+/// A database, and the layer above it if its values expire.
+pub struct rocksdb_t(pub(crate) Arc<Db>, pub(crate) Option<Arc<TtlDb>>);
+
+impl From<Arc<Db>> for rocksdb_t {
+    fn from(db: Arc<Db>) -> rocksdb_t {
+        rocksdb_t(db, None)
+    }
+}
+
+impl From<Db> for rocksdb_t {
+    fn from(db: Db) -> rocksdb_t {
+        Arc::new(db).into()
+    }
+}
+
+impl From<TtlDb> for rocksdb_t {
+    fn from(db: TtlDb) -> rocksdb_t {
+        rocksdb_t(db.db().clone(), Some(Arc::new(db)))
+    }
+}
+
 pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamilyHandle);
 
 #[unsafe(no_mangle)]
@@ -66,20 +85,20 @@ pub(crate) unsafe fn handles_out(
 }
 
 /// Hands out what was opened, with a handle for each name.
-unsafe fn opened_out(
+pub(crate) unsafe fn opened_out(
     errptr: *mut *mut c_char,
-    opened: Result<Db>,
+    opened: Result<impl Into<rocksdb_t>>,
     names: &[String],
     handles: *mut *mut rocksdb_column_family_handle_t,
 ) -> *mut rocksdb_t {
     // SAFETY: the caller passes as many places for handles as names.
     unsafe {
         let opened = opened.and_then(|db| {
-            handles_out(&db, names, handles)?;
+            let db: rocksdb_t = db.into();
+            handles_out(&db.0, names, handles)?;
             Ok(db)
         });
-        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        hand_out(rocksdb_t(Arc::new(db)))
+        report(errptr, opened).map_or(std::ptr::null_mut(), |db| hand_out(db))
     }
 }
 
@@ -248,9 +267,10 @@ pub unsafe extern "C" fn rocksdb_create_column_family(
     errptr: *mut *mut c_char,
 ) -> *mut rocksdb_column_family_handle_t {
     boundary!(errptr, {
-        let created = (*options)
-            .descriptor(&text(name))
-            .and_then(|descriptor| (*db).0.create_column_family(&descriptor));
+        let created = (*options).descriptor(&text(name)).and_then(|descriptor| match &(*db).1 {
+            None => (*db).0.create_column_family(&descriptor),
+            Some(db) => db.create_column_family(&descriptor, 0),
+        });
         report(errptr, created)
             .map_or(std::ptr::null_mut(), |handle| hand_out(rocksdb_column_family_handle_t(handle)))
     })

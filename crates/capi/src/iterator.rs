@@ -6,7 +6,10 @@ use crate::memory::{Errptr, give_back, report, slice};
 use crate::read_options::rocksdb_readoptions_t;
 use crate::reads::rocksdb_slice_t;
 use libc::{c_char, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Cursor, Error, Overlay, ReadOptions, RowSource};
+use outcrop::{ColumnFamilyHandle, Cursor, Error, Overlay, ReadOptions, RowSource, split_ttl_value};
+
+/// Bytes of the time at the end of a value.
+const STAMP_LEN: usize = 4;
 
 pub struct rocksdb_iterator_t {
     iter: Option<Cursor>,
@@ -21,6 +24,8 @@ pub struct rocksdb_iterator_t {
     cf: Option<ColumnFamilyHandle>,
     options: ReadOptions,
     tailing: bool,
+    /// Its values end with times, which are not shown.
+    is_stamped: bool,
 }
 
 impl rocksdb_iterator_t {
@@ -45,6 +50,7 @@ impl rocksdb_iterator_t {
             cf: Some(cf.clone()),
             options,
             tailing,
+            is_stamped: db.1.is_some(),
         }
     }
 
@@ -65,6 +71,7 @@ impl rocksdb_iterator_t {
             cf: Some(cf.clone()),
             options,
             tailing,
+            is_stamped: db.1.is_some(),
         }
     }
 
@@ -81,6 +88,7 @@ impl rocksdb_iterator_t {
             cf: None,
             options,
             tailing: false,
+            is_stamped: false,
         }
     }
 
@@ -125,10 +133,29 @@ impl rocksdb_iterator_t {
 
     fn status(&self) -> outcrop::Result<()> {
         match (&self.iter, &self.over, &self.failed) {
+            (Some(iter), ..) if self.is_stamped && iter.valid() && iter.value().len() < STAMP_LEN => {
+                split_ttl_value(iter.value()).map(|_| ())
+            }
             (Some(iter), ..) => iter.status(),
             (None, _, Some(error)) => Err(error.clone()),
             (None, Some(over), None) => over.status(),
             (None, None, None) => Ok(()),
+        }
+    }
+
+    /// A key, or all of a value that is shown as it is.
+    #[inline]
+    fn whole<'v>(&self, key: &'v [u8]) -> &'v [u8] {
+        key
+    }
+
+    /// What is shown of a value. As in RocksDB the time is not looked at here, as `get` does; a value that is too short for one is
+    /// empty, and an error of the iterator.
+    #[inline]
+    fn unstamped<'v>(&self, stored: &'v [u8]) -> &'v [u8] {
+        match self.is_stamped {
+            true => &stored[..stored.len().saturating_sub(STAMP_LEN)],
+            false => stored,
         }
     }
 
@@ -160,7 +187,7 @@ impl RowSource for rocksdb_iterator_t {
 
     fn value(&self) -> &[u8] {
         match (&self.iter, &self.over) {
-            (Some(iter), _) => iter.value(),
+            (Some(iter), _) => self.unstamped(iter.value()),
             (None, Some(over)) => over.value(),
             (None, None) => &[],
         }
@@ -290,14 +317,14 @@ seeks! {
 
 /// Key or value; null with length 0 if the iterator is not valid. The bytes stay valid until it moves.
 macro_rules! reads {
-    ($($name:ident $method:ident;)*) => {$(
+    ($($name:ident $method:ident $shown:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(iter: *const rocksdb_iterator_t, len: *mut size_t) -> *const c_char {
             boundary!({
                 let this = &*iter;
                 match &this.iter {
                     Some(iter) if iter.valid() => {
-                        let bytes = iter.$method();
+                        let bytes = this.$shown(iter.$method());
                         *len = bytes.len();
                         bytes.as_ptr().cast()
                     }
@@ -317,8 +344,8 @@ macro_rules! reads {
 }
 
 reads! {
-    rocksdb_iter_key key;
-    rocksdb_iter_value value;
+    rocksdb_iter_key key whole;
+    rocksdb_iter_value value unstamped;
 }
 
 #[unsafe(no_mangle)]

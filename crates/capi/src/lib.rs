@@ -58,6 +58,7 @@ mod table_properties;
 mod transaction;
 mod transaction_db;
 mod transaction_options;
+mod ttl;
 mod updates;
 mod wal_files;
 mod write_buffer_manager;
@@ -135,7 +136,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         resources::LIMIT_NOTES,
         resources::KEPT_NOTES,
         sizes::SIZE_NOTES,
-        slice_transform::SLICE_TRANSFORM_NOTES,
         sst_file_writer::INGEST_NOTES,
         sst_file_writer::ENV_NOTES,
         table_options::TABLE_NOTES,

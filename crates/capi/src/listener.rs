@@ -56,7 +56,7 @@ impl Drop for CListener {
 impl CListener {
     fn call_with_db<T>(&self, callback: OfDb<T>, db: &Arc<Db>, info: impl FnOnce() -> T) {
         if let Some(callback) = callback {
-            let (mut db, info) = (rocksdb_t(db.clone()), info());
+            let (mut db, info) = (rocksdb_t::from(db.clone()), info());
             // SAFETY: the contract of the C API: the callback keeps neither object.
             unsafe { callback(self.state, &raw mut db, &raw const info) };
         }

@@ -394,13 +394,9 @@ functions! {
     }
 
     rocksdb_options_set_prefix_extractor(extractor: *mut rocksdb_slicetransform_t) |o| {
-        o.settings.allow("prefix_extractor");
         o.cf.prefix_extractor = None;
         if !extractor.is_null() {
-            match &*extractor {
-                rocksdb_slicetransform_t::BuiltIn(extractor) => o.cf.prefix_extractor = Some(*extractor),
-                rocksdb_slicetransform_t::Custom(name) => o.settings.refuse("prefix_extractor", name),
-            }
+            o.cf.prefix_extractor = Some((*extractor).0.clone());
             give_back(extractor);
         }
     }

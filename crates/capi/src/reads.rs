@@ -6,7 +6,7 @@ use crate::iterator::rocksdb_iterator_t;
 use crate::memory::{Errptr, copy_out, copy_out_text, give_back, hand_out, report, slice};
 use crate::read_options::{rocksdb_readoptions_t, rocksdb_snapshot_t};
 use libc::{c_char, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Db, Error, PinnedValue, Result};
+use outcrop::{ColumnFamilyHandle, Error, ErrorKind, PinnedValue, Result, TtlDb};
 use std::ops::Deref;
 
 pub struct rocksdb_pinnableslice_t(PinnedValue);
@@ -29,25 +29,34 @@ unsafe fn get(
 ) -> Result<Option<PinnedValue>> {
     // SAFETY: the caller's contract.
     unsafe {
-        let db = &(*db).0;
-        db.get_cf_with(
+        let (db, is_stamped) = (&(*db).0, (*db).1.is_some());
+        let found = db.get_cf_with(
             cf.unwrap_or_else(|| db.default_column_family()),
             slice(key, key_len),
             (*options).get()?,
-        )
+        );
+        if is_stamped { TtlDb::without_stamp(found) } else { found }
     }
 }
 
 unsafe fn multi_get(
-    db: &Db,
+    db: &rocksdb_t,
     options: *const rocksdb_readoptions_t,
     cf: &ColumnFamilyHandle,
     keys: &[&[u8]],
 ) -> Vec<Result<Option<PinnedValue>>> {
     // SAFETY: the caller's contract.
     match unsafe { (*options).get() } {
-        Ok(options) => db.multi_get_cf_with(cf, keys, options),
+        Ok(options) => unstamped(db, db.0.multi_get_cf_with(cf, keys, options)),
         Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+    }
+}
+
+/// What a multi-get of the database gave, as its layer gives it.
+fn unstamped(db: &rocksdb_t, found: Vec<Result<Option<PinnedValue>>>) -> Vec<Result<Option<PinnedValue>>> {
+    match &db.1 {
+        None => found,
+        Some(_) => found.into_iter().map(TtlDb::without_stamp).collect(),
     }
 }
 
@@ -214,9 +223,8 @@ pub unsafe extern "C" fn rocksdb_multi_get(
     errs: *mut *mut c_char,
 ) {
     boundary!(EachKey { count, values, errs }, {
-        let db = &(*db).0;
         let keys = keys_in(count, keys, key_lens);
-        let results = multi_get(db, options, db.default_column_family(), &keys);
+        let results = multi_get(&*db, options, (*db).0.default_column_family(), &keys);
         values_out(results, values, value_lens, errs);
     })
 }
@@ -239,7 +247,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf(
             Ok(options) => {
                 let pairs: Vec<_> =
                     keys.iter().enumerate().map(|(i, key)| (&(**cfs.add(i)).0, *key)).collect();
-                (*db).0.multi_get_pairs_with(&pairs, options)
+                unstamped(&*db, (*db).0.multi_get_pairs_with(&pairs, options))
             }
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         };
@@ -262,7 +270,7 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf(
 ) {
     boundary!(EachKey { count, values, errs }, {
         let keys = keys_in(count, keys, key_lens);
-        all_pinned_out(multi_get(&(*db).0, options, &(*cf).0, &keys), values, errs);
+        all_pinned_out(multi_get(&*db, options, &(*cf).0, &keys), values, errs);
     })
 }
 
@@ -361,8 +369,16 @@ pub unsafe extern "C" fn rocksdb_batched_multi_get_cf_slice(
 ) {
     boundary!(EachKey { count, values, errs }, {
         let keys: Vec<&[u8]> = (0..count).map(|i| slice((*keys.add(i)).data, (*keys.add(i)).size)).collect();
-        all_pinned_out(multi_get(&(*db).0, options, &(*cf).0, &keys), values, errs);
+        all_pinned_out(multi_get(&*db, options, &(*cf).0, &keys), values, errs);
     })
+}
+
+/// As RocksDB says of a database whose values expire: one without a time is not there.
+fn without_unstamped(db: &rocksdb_t, found: Result<Option<PinnedValue>>) -> Result<Option<PinnedValue>> {
+    match found {
+        Err(error) if db.1.is_some() && error.kind() == ErrorKind::Corruption => Ok(None),
+        found => found,
+    }
 }
 
 /// Answers by a lookup that may read tables. A key that cannot be looked up may exist.
@@ -400,7 +416,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist(
 ) -> c_uchar {
     boundary!({
         let found = as_result("rocksdb_key_may_exist", || get(db, options, None, (key, key_len)));
-        may_exist(found, value, value_len, value_found)
+        may_exist(without_unstamped(&*db, found), value, value_len, value_found)
     })
 }
 
@@ -420,7 +436,7 @@ pub unsafe extern "C" fn rocksdb_key_may_exist_cf(
     boundary!({
         let found =
             as_result("rocksdb_key_may_exist_cf", || get(db, options, Some(&(*cf).0), (key, key_len)));
-        may_exist(found, value, value_len, value_found)
+        may_exist(without_unstamped(&*db, found), value, value_len, value_found)
     })
 }
 

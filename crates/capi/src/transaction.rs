@@ -35,7 +35,7 @@ impl rocksdb_transaction_t {
 }
 
 fn base_of(base: &rocksdb_t) -> rocksdb_t {
-    rocksdb_t(base.0.clone())
+    rocksdb_t::from(base.0.clone())
 }
 
 /// Options as they can be honoured, and why not all can.

@@ -69,7 +69,7 @@ unsafe fn open_pessimistic(
             TransactionDb::open_with(options.builder(text(name)).column_families(families), transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = rocksdb_t(db.db().clone());
+        let base = rocksdb_t::from(db.db().clone());
         match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
             Some(()) => hand_out(rocksdb_transactiondb_t { db, base }),
             None => std::ptr::null_mut(),
@@ -132,7 +132,7 @@ unsafe fn open_optimistic(
             OptimisticTransactionDb::open_with(builder, transactions)
         });
         let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = rocksdb_t(db.db().clone());
+        let base = rocksdb_t::from(db.db().clone());
         match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
             Some(()) => hand_out(rocksdb_optimistictransactiondb_t { db, base }),
             None => std::ptr::null_mut(),
@@ -222,7 +222,7 @@ macro_rules! of_both {
 
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $base(db: *mut $object) -> *mut rocksdb_t {
-            boundary!(hand_out(rocksdb_t((*db).base.0.clone())))
+            boundary!(hand_out(rocksdb_t::from((*db).base.0.clone())))
         }
 
         /// The database stays open.

@@ -186,7 +186,10 @@ pub unsafe extern "C" fn rocksdb_write_writebatch_wi(
     errptr: Errptr,
 ) {
     boundary!(errptr, {
-        let written = (*options).get().and_then(|options| (*batch).get().write_to_with(&(*db).0, options));
+        let written = (*options).get().and_then(|options| match &(*db).1 {
+            None => (*batch).get().write_to_with(&(*db).0, options),
+            Some(db) => db.write_with(&(*batch).get().batch(), options),
+        });
         report(errptr, written);
     })
 }

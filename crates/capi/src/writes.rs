@@ -20,11 +20,12 @@ macro_rules! key_value {
             errptr: *mut *mut c_char,
         ) {
             boundary!(errptr, {
-                let db = &(*db).0;
+                let (db, cf) = (&*db, (*db).0.default_column_family());
                 let (key, value) = (slice(key, key_len), slice(value, value_len));
-                let written = (*options)
-                    .get()
-                    .and_then(|options| db.$method(db.default_column_family(), key, value, options));
+                let written = (*options).get().and_then(|options| match &db.1 {
+                    None => db.0.$method(cf, key, value, options),
+                    Some(db) => db.$method(cf, key, value, options),
+                });
                 report(errptr, written);
             })
         }
@@ -41,8 +42,12 @@ macro_rules! key_value {
             errptr: *mut *mut c_char,
         ) {
             boundary!(errptr, {
+                let (db, cf) = (&*db, &(*cf).0);
                 let (key, value) = (slice(key, key_len), slice(value, value_len));
-                let written = (*options).get().and_then(|options| (*db).0.$method(&(*cf).0, key, value, options));
+                let written = (*options).get().and_then(|options| match &db.1 {
+                    None => db.0.$method(cf, key, value, options),
+                    Some(db) => db.$method(cf, key, value, options),
+                });
                 report(errptr, written);
             })
         }
@@ -128,7 +133,10 @@ pub unsafe extern "C" fn rocksdb_write(
         let batch = &mut *batch;
         let written = (*options).get().and_then(|options| {
             batch.check()?;
-            (*db).0.write_with(&mut batch.batch, options)
+            match &(*db).1 {
+                None => (*db).0.write_with(&mut batch.batch, options),
+                Some(db) => db.write_with(&batch.batch, options),
+            }
         });
         report(errptr, written);
     })

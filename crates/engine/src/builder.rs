@@ -8,7 +8,7 @@ use crate::objects::DbObjects;
 use crate::open;
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
 use outcrop_cache::Cache;
-use outcrop_env::Env;
+use outcrop_env::{Clock, Env};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_monitor::Statistics;
 use outcrop_options::file::LoadedOptions;
@@ -311,6 +311,22 @@ impl DbBuilder {
         change(&mut self.stored);
         change(&mut self.families);
         self
+    }
+
+    /// As [`DbBuilder::with_families`], each by itself, where that may fail.
+    pub(crate) fn try_with_families(
+        mut self,
+        mut change: impl FnMut(&mut ColumnFamilyDescriptor) -> Result<()>,
+    ) -> Result<DbBuilder> {
+        self.default_mut();
+        let families = self.default.iter_mut().chain(&mut self.stored).chain(&mut self.families);
+        families.map(&mut change).collect::<Result<()>>()?;
+        Ok(self)
+    }
+
+    /// Where the time comes from.
+    pub(crate) fn clock(&self) -> Arc<dyn Clock> {
+        self.env.clock.clone()
     }
 
     /// The descriptor of "default", however it was named.

@@ -6,7 +6,8 @@ use crate::stats::ColumnFamilyStats;
 use crate::superversion::{SuperVersion, SuperVersionCell};
 use arc_swap::ArcSwap;
 use outcrop_base::{
-    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, MergeOperator, Result,
+    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, MergeOperator, PrefixExtractor,
+    Result,
 };
 use outcrop_cache::Cache;
 use outcrop_memtable::{MemTable, MemTablePool};
@@ -81,7 +82,14 @@ impl ColumnFamilyDescriptor {
     pub(crate) fn changed_by(self, later: ColumnFamilyDescriptor) -> ColumnFamilyDescriptor {
         let (old, new) = (self.parts, later.parts);
         let mut options = self.options;
-        if later.options != ColumnFamilyOptions::default() {
+        let brought = match &later.options.prefix_extractor {
+            Some(user @ PrefixExtractor::User(_)) => Some(user.clone()),
+            _ => None,
+        };
+        let settings = ColumnFamilyOptions { prefix_extractor: None, ..later.options.clone() };
+        if brought.is_some() && settings == ColumnFamilyOptions::default() {
+            options.prefix_extractor = brought;
+        } else if later.options != ColumnFamilyOptions::default() {
             let names = (options.comparator.take(), options.merge_operator.take());
             options = later.options;
             options.comparator = options.comparator.or(names.0);
@@ -114,6 +122,49 @@ impl ColumnFamilyDescriptor {
     /// With this rule for merge operands.
     pub fn with_merge_operator(mut self, operator: Arc<dyn MergeOperator>) -> ColumnFamilyDescriptor {
         self.parts.merge_operator = Some(operator);
+        self
+    }
+
+    /// With this rule for the prefixes of its keys, in place of that of its settings: the way to bring one of the application's own.
+    ///
+    /// ```
+    /// use outcrop::{ColumnFamilyDescriptor, Db, Env, PrefixExtractor, ReadOptions, UserPrefixExtractor};
+    /// use std::sync::Arc;
+    ///
+    /// /// The tenant: what comes before the first slash, and the slash.
+    /// struct Tenant;
+    ///
+    /// impl UserPrefixExtractor for Tenant {
+    ///     fn name(&self) -> &str {
+    ///         "example.tenant"
+    ///     }
+    ///
+    ///     fn in_domain(&self, key: &[u8]) -> bool {
+    ///         key.contains(&b'/')
+    ///     }
+    ///
+    ///     fn transform<'k>(&'k self, key: &'k [u8]) -> &'k [u8] {
+    ///         let end = key.iter().position(|&byte| byte == b'/').map_or(key.len(), |slash| slash + 1);
+    ///         &key[..end]
+    ///     }
+    /// }
+    ///
+    /// let tenants = ColumnFamilyDescriptor::new("default")
+    ///     .with_prefix_extractor(PrefixExtractor::User(Arc::new(Tenant)));
+    /// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).column_family(tenants).open()?;
+    /// for key in ["acme/1", "acme/2", "zoo/1"] {
+    ///     db.put(key, "")?;
+    /// }
+    /// let within = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
+    /// let mut cursor = db.cursor_with(&within)?;
+    /// cursor.seek(b"acme/2");
+    /// assert_eq!(cursor.key(), b"acme/2");
+    /// cursor.next();
+    /// assert!(!cursor.valid()); // The next key is of another tenant.
+    /// # outcrop::Result::Ok(())
+    /// ```
+    pub fn with_prefix_extractor(mut self, extractor: PrefixExtractor) -> ColumnFamilyDescriptor {
+        self.options.prefix_extractor = Some(extractor);
         self
     }
 
@@ -208,8 +259,8 @@ pub(crate) fn new_memtable(
 ) -> Arc<MemTable> {
     let memtable = MemTable::new(comparator.clone(), options.write_buffer_size, pool);
     let bytes = (options.write_buffer_size as f64 * options.memtable_prefix_bloom_size_ratio) as usize;
-    Arc::new(match options.prefix_extractor {
-        Some(extractor) if bytes > 0 => memtable.with_prefix_bloom(extractor, bytes),
+    Arc::new(match &options.prefix_extractor {
+        Some(extractor) if bytes > 0 => memtable.with_prefix_bloom(extractor.clone(), bytes),
         _ => memtable,
     })
 }

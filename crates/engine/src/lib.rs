@@ -135,6 +135,7 @@ mod table_cache;
 #[cfg(test)]
 mod testing;
 mod transactions;
+mod ttl;
 mod version_set;
 mod wal_archive;
 mod wal_tracking;
@@ -179,7 +180,7 @@ pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKi
 pub use objects::DbObjects;
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
-    MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator,
+    MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator, UserPrefixExtractor,
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
@@ -212,6 +213,9 @@ pub use transactions::options::{
 };
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};
+pub use ttl::database::TtlDb;
+pub use ttl::rows::TtlRows;
+pub use ttl::stamp::split_ttl_value;
 pub use write::options::WriteOptions;
 pub use write::stall_condition::StallCondition;
 pub use write_buffer_manager::WriteBufferManager;

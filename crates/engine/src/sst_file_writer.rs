@@ -104,7 +104,7 @@ impl SstFileWriter {
                 newest_key_time: 0,
                 file_creation_time: env.clock.now_micros() / 1_000_000,
                 omit_filter: false,
-                prefix_extractor: options.prefix_extractor,
+                prefix_extractor: options.prefix_extractor.clone(),
                 level: None,
                 external: true,
             },

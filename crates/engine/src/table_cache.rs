@@ -280,7 +280,7 @@ impl TableCache {
                 hold_in_cache: holds_blocks(table_options, file.runtime.from_flush.load(Ordering::Relaxed)),
                 expected_unique_id: file.unique_id,
                 largest_seqno: file.largest_seq,
-                prefix_extractor: options.prefix_extractor,
+                prefix_extractor: options.prefix_extractor.clone(),
                 monitor: self.monitor.clone(),
             },
         )?;

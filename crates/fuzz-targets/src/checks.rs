@@ -147,7 +147,9 @@ fn look_up(
         let lookup = LookupKey::new(parsed.user_key);
         table.prefetch_filter(lookup.hash);
         let _ = table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF);
-        let _ = table.may_contain_prefix(&parsed.user_key[..parsed.user_key.len().min(3)], fill_cache);
+        let three = PrefixExtractor::Fixed(3);
+        let _ =
+            table.may_contain_prefix(&three, &parsed.user_key[..parsed.user_key.len().min(3)], fill_cache);
         let got = table.get(&lookup, parsed.seq, fill_cache, |seq, value_type, value, _| {
             found = Some((seq, value_type, value.to_vec()));
             ControlFlow::Break(())

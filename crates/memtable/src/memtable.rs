@@ -443,7 +443,7 @@ impl MemTableIter {
         &mut self,
         user_key: &[u8],
         packed: u64,
-        extractor: PrefixExtractor,
+        extractor: &PrefixExtractor,
         prefix: &[u8],
     ) -> bool {
         if self.memtable.prefixes.as_ref().is_some_and(|bloom| !bloom.may_contain(extractor, prefix)) {

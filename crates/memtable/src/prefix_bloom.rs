@@ -39,8 +39,8 @@ impl PrefixBloom {
     }
 
     /// False if no key has `prefix`; true if it was asked by another extractor than it was built with.
-    pub fn may_contain(&self, extractor: PrefixExtractor, prefix: &[u8]) -> bool {
-        extractor != self.extractor
+    pub fn may_contain(&self, extractor: &PrefixExtractor, prefix: &[u8]) -> bool {
+        *extractor != self.extractor
             || self.bits(xxph3_64(prefix)).all(|(word, bit)| word.load(Ordering::Relaxed) & bit != 0)
     }
 
@@ -72,11 +72,11 @@ mod tests {
             bloom.add(&[&i.to_be_bytes()[..], b"rest"].concat());
         }
         bloom.add(b"abc");
-        let found = |i: u32| bloom.may_contain(PrefixExtractor::Fixed(4), &i.to_be_bytes());
+        let found = |i: u32| bloom.may_contain(&PrefixExtractor::Fixed(4), &i.to_be_bytes());
         assert!((0..1000).all(found));
         let wrong = (1000..11_000).filter(|&i| found(i)).count();
         assert!(wrong < 500, "{wrong} of 10,000 at 16 bits a prefix");
-        assert!(bloom.may_contain(PrefixExtractor::Fixed(3), b"xyz"), "another extractor");
+        assert!(bloom.may_contain(&PrefixExtractor::Fixed(3), b"xyz"), "another extractor");
         assert_eq!(PrefixBloom::new(PrefixExtractor::Noop, 0).size_bytes(), 64);
     }
 }

@@ -8,7 +8,7 @@ use crate::kept::{
 use crate::offpeak;
 use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, bad_value, printed, set};
 use crate::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions};
-use outcrop_base::{Error, Result};
+use outcrop_base::{Error, PrefixExtractor, Result};
 use std::fmt::Write;
 
 /// The RocksDB whose option names the file uses: old enough that any supported version loads it.
@@ -224,6 +224,8 @@ impl Section {
                     // An object that only the program has: without it the database opens, and what was merged cannot be
                     // read. Its name is not taken: nothing would stand for it.
                     "merge_operator" if is_of_the_program(value) => false,
+                    // The same: without it tables are read without their filters of prefixes.
+                    "prefix_extractor" if Option::<PrefixExtractor>::parse(value).is_none() => false,
                     // As earlier versions of this engine wrote it.
                     "allow_ingest_behind" => set(CF_ROWS, options, "cf_allow_ingest_behind", value)?,
                     _ => set(CF_ROWS, options, name, value)? || loaded_kept(CF_KEPT, &mut options.kept),
@@ -287,7 +289,10 @@ pub fn set_mutable(options: &mut ColumnFamilyOptions, name: &str, value: &str) -
     let name = kept::without_alias(name);
     if let Some(row) = CF_ROWS.iter().find(|row| row.name == name) {
         // Objects may be named, if they stay.
-        if name == "comparator" && options.comparator.as_deref() == Some(value) {
+        let extractor = options.prefix_extractor.as_ref().map(PrefixExtractor::name);
+        if (name == "comparator" && options.comparator.as_deref() == Some(value))
+            || (name == "prefix_extractor" && extractor.as_deref() == Some(value))
+        {
             return Ok(());
         }
         refuse_fixed(name, row.mutable)?;

@@ -101,7 +101,7 @@ impl OptionValue for Option<PathBuf> {
 
 impl OptionValue for Option<PrefixExtractor> {
     fn print(&self) -> String {
-        self.map_or_else(|| "nullptr".to_string(), |extractor| extractor.name().into_owned())
+        self.as_ref().map_or_else(|| "nullptr".to_string(), |extractor| extractor.name().into_owned())
     }
 
     fn parse(text: &str) -> Option<Option<PrefixExtractor>> {

@@ -259,24 +259,25 @@ impl PrefixRuns {
         };
         match &mut self.run {
             Some((start, _, last)) if self.prefixes[*start..] == *prefix => *last = block,
-            _ => {
-                self.end_run();
-                self.run = Some((self.prefixes.len(), block, block));
+            run => {
+                end_run(run.take(), &self.prefixes, &mut self.metadata);
+                *run = Some((self.prefixes.len(), block, block));
                 self.prefixes.extend_from_slice(prefix);
             }
         }
     }
 
-    fn end_run(&mut self) {
-        if let Some((start, first, last)) = self.run.take() {
-            put_varint32(&mut self.metadata, (self.prefixes.len() - start) as u32);
-            put_varint32(&mut self.metadata, first as u32);
-            put_varint32(&mut self.metadata, (last - first + 1) as u32);
-        }
-    }
-
     fn finish(mut self) -> Option<(Vec<u8>, Vec<u8>)> {
-        self.end_run();
+        end_run(self.run.take(), &self.prefixes, &mut self.metadata);
         (!self.incomplete).then_some((self.prefixes, self.metadata))
+    }
+}
+
+/// Writes down the blocks of the last of `prefixes`, if there is one.
+fn end_run(run: Option<(usize, u64, u64)>, prefixes: &[u8], metadata: &mut Vec<u8>) {
+    if let Some((start, first, last)) = run {
+        put_varint32(metadata, (prefixes.len() - start) as u32);
+        put_varint32(metadata, first as u32);
+        put_varint32(metadata, (last - first + 1) as u32);
     }
 }

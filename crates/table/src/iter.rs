@@ -15,7 +15,7 @@ use crate::index::IndexView;
 use crate::readahead::Readahead;
 use crate::reader::{BlockPlace, FillCache, Reading, TableReader};
 use outcrop_base::keys::split;
-use outcrop_base::{Comparator, Error, Result};
+use outcrop_base::{Comparator, Error, PrefixExtractor, Result};
 use outcrop_cache::Pinned;
 use outcrop_env::{BatchRead, Pace};
 use outcrop_monitor::Watch;
@@ -254,10 +254,16 @@ impl TableIter {
         }
     }
 
-    /// As [`TableIter::seek`]; false if the table's filter knows that no key has `prefix`, which `user_key` has: the
+    /// As [`TableIter::seek`]; false if the table's filter knows that no key has `prefix`, which `user_key` has by `extractor`: the
     /// iterator is then not positioned.
-    pub fn seek_within(&mut self, user_key: &[u8], packed: u64, prefix: &[u8]) -> bool {
-        if self.table.may_contain_prefix(prefix, self.options.fill_cache) {
+    pub fn seek_within(
+        &mut self,
+        user_key: &[u8],
+        packed: u64,
+        extractor: &PrefixExtractor,
+        prefix: &[u8],
+    ) -> bool {
+        if self.table.may_contain_prefix(extractor, prefix, self.options.fill_cache) {
             self.seek(user_key, packed);
             return true;
         }

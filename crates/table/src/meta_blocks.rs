@@ -185,10 +185,11 @@ pub fn open_filter(
     options: &TableReaderOptions,
 ) -> Result<Option<TableFilter>> {
     let same_extractor =
-        |extractor: &outcrop_base::PrefixExtractor| extractor.name() == properties.prefix_extractor_name;
+        |extractor: &&outcrop_base::PrefixExtractor| extractor.name() == properties.prefix_extractor_name;
+    let prefixes = options.prefix_extractor.as_ref().filter(|_| properties.prefix_filtering);
     let contents = FilterContents {
         whole_keys: properties.whole_key_filtering,
-        prefixes: options.prefix_extractor.filter(same_extractor).filter(|_| properties.prefix_filtering),
+        prefixes: prefixes.filter(same_extractor).cloned(),
     };
     if !contents.whole_keys && contents.prefixes.is_none() {
         return Ok(None);

@@ -328,14 +328,19 @@ impl TableReader {
         }
     }
 
-    /// False if no key with this prefix is in the table. True if its filter does not know prefixes by the
-    /// reader's own extractor.
-    pub fn may_contain_prefix(&self, prefix: &[u8], fill_cache: FillCache) -> bool {
+    /// False if no key with this prefix by `extractor` is in the table. True if its filter does not know prefixes by that one, which
+    /// may have changed since the table was opened.
+    pub fn may_contain_prefix(
+        &self,
+        extractor: &PrefixExtractor,
+        prefix: &[u8],
+        fill_cache: FillCache,
+    ) -> bool {
         let Some(filter) = &self.filter else { return true };
         let watching = self.source.monitor.begin();
         let watch = Watch::from(&watching);
         let reading = Reading { fill_cache, watch };
-        let answer = filter.may_contain_prefix(&self.source, &self.comparator, prefix, reading);
+        let answer = filter.may_contain_prefix(&self.source, &self.comparator, (extractor, prefix), reading);
         if let Some(may_contain) = answer {
             counts::asked_filter(watch, Asked::PrefixOfSeek, may_contain);
         }

@@ -1,4 +1,4 @@
-//! Refused: user-defined timestamps and TTL.
+//! Refused: user-defined timestamps.
 //!
 //! The functions exist so that bindings load. Those that could start something report NotSupported; the others are
 //! about objects that can then not exist, and give null or 0.
@@ -9,8 +9,7 @@ use libc::{c_int, c_void, size_t};
 type Ptr = *mut c_void;
 
 refused! { TIMESTAMPS_REFUSED:
-    "user-defined timestamps and TTL are not supported" {
-        rocksdb_create_column_family_with_ttl(Ptr, Ptr, Ptr, c_int) @ errptr -> Ptr;
+    "user-defined timestamps are not supported" {
         rocksdb_delete_cf_with_ts(Ptr, Ptr, Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
         rocksdb_delete_with_ts(Ptr, Ptr, Ptr, size_t, Ptr, size_t) @ errptr;
         rocksdb_get_cf_with_ts(Ptr, Ptr, Ptr, Ptr, size_t, Ptr, Ptr, Ptr) @ errptr -> Ptr;
@@ -20,8 +19,6 @@ refused! { TIMESTAMPS_REFUSED:
         rocksdb_multi_get_cf_with_ts(Ptr, Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr);
         rocksdb_multi_get_with_ts(Ptr, Ptr, size_t, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr, Ptr);
         rocksdb_open_and_trim_history(Ptr, Ptr, c_int, Ptr, Ptr, Ptr, Ptr, size_t) @ errptr -> Ptr;
-        rocksdb_open_column_families_with_ttl(Ptr, Ptr, c_int, Ptr, Ptr, Ptr, Ptr) @ errptr -> Ptr;
-        rocksdb_open_with_ttl(Ptr, Ptr, c_int) @ errptr -> Ptr;
         rocksdb_put_cf_with_ts(Ptr, Ptr, Ptr, Ptr, size_t, Ptr, size_t, Ptr, size_t) @ errptr;
         rocksdb_put_with_ts(Ptr, Ptr, Ptr, size_t, Ptr, size_t, Ptr, size_t) @ errptr;
         rocksdb_singledelete_cf_with_ts(Ptr, Ptr, Ptr, Ptr, size_t, Ptr, size_t) @ errptr;

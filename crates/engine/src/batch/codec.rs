@@ -490,6 +490,17 @@ impl<'a> Records<'a> {
         self.decoder.rest().len()
     }
 
+    /// The log data that comes next, if it does.
+    pub fn next_log_data(&mut self) -> Option<&'a [u8]> {
+        let mut decoder = self.decoder;
+        if decoder.byte()? != tag::LOG_DATA {
+            return None;
+        }
+        let blob = decoder.length_prefixed()?;
+        self.decoder = decoder;
+        Some(blob)
+    }
+
     /// The next write or marker.
     pub fn next_item(&mut self) -> Option<Result<Item<'a>>> {
         while !self.decoder.is_empty() {

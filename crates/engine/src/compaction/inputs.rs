@@ -93,7 +93,7 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
         compression: compaction.compression,
         compression_opts: derive::compression_opts(&options, compaction.bottommost).clone(),
         table: options.table.clone(),
-        prefix_extractor: options.prefix_extractor,
+        prefix_extractor: options.prefix_extractor.clone(),
         level: compaction.output_level as i32,
         blobs: BlobPlan::new(&options, compaction.output_level as i32),
         paranoid_checks: options.paranoid_file_checks,

@@ -284,7 +284,7 @@ impl OpenTable {
                 newest_key_time: 0,
                 file_creation_time: creation_time,
                 omit_filter: plan.omit_filter,
-                prefix_extractor: plan.prefix_extractor,
+                prefix_extractor: plan.prefix_extractor.clone(),
                 level: Some(plan.level),
                 external: false,
             },

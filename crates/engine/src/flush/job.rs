@@ -243,7 +243,7 @@ pub fn write_l0(
         compression: derive::compression_for_level(&options, 0, false),
         compression_opts: options.compression_opts.clone(),
         table: options.table.clone(),
-        prefix_extractor: options.prefix_extractor,
+        prefix_extractor: options.prefix_extractor.clone(),
         level: -1,
         blobs: BlobPlan::new(&options, -1),
         paranoid_checks: options.paranoid_file_checks,

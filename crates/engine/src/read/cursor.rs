@@ -220,7 +220,7 @@ impl Cursor {
             snapshot,
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
-            prefix_extractor: column_options.prefix_extractor.filter(|_| prefix_bound || filters),
+            prefix_extractor: column_options.prefix_extractor.as_ref().filter(|_| prefix_bound || filters).cloned(),
             prefix_bound,
             filters,
             seek_target: Vec::new(),
@@ -389,7 +389,7 @@ impl Cursor {
     /// Moves the merging iterator to `start`, without the sources that filters of prefixes exclude.
     fn seek_merged(&mut self, start: &[u8]) {
         let packed = pack(self.snapshot, ValueType::FOR_SEEK);
-        let extractor = self.prefix_extractor.filter(|_| self.filters);
+        let extractor = self.prefix_extractor.as_ref().filter(|_| self.filters);
         let prefix = extractor.and_then(|extractor| extractor.transform(start));
         // A target without prefix has nothing to stay within.
         let wanted = |prefix: &&[u8]| !self.prefix_bound || self.prefix.as_deref() == Some(*prefix);
@@ -408,10 +408,7 @@ impl Cursor {
 
     /// True if no key without the prefix lies between a key with it and `upper`.
     fn ends_within(&self, upper: &[u8], within: &Within<'_>) -> bool {
-        let whole = match within.extractor {
-            PrefixExtractor::Fixed(n) | PrefixExtractor::Capped(n) => within.prefix.len() == n,
-            PrefixExtractor::Noop => false,
-        };
+        let whole = within.extractor.full_len() == Some(within.prefix.len());
         let follows = || {
             let Some((last, rest)) = within.prefix.split_last() else { return false };
             let next = last.checked_add(1);
@@ -534,7 +531,7 @@ impl Cursor {
     }
 
     fn stay_in_prefix(&mut self, target: &[u8]) {
-        let extractor = self.prefix_extractor.filter(|_| self.prefix_bound);
+        let extractor = self.prefix_extractor.as_ref().filter(|_| self.prefix_bound);
         let prefix = extractor.and_then(|extractor| extractor.transform(target));
         self.prefix = prefix.map(<[u8]>::to_vec);
     }
@@ -542,7 +539,7 @@ impl Cursor {
     /// True if `user_key` is outside the prefix the iterator stays within.
     #[inline]
     fn left_prefix(&self, user_key: &[u8]) -> bool {
-        match (&self.prefix, self.prefix_extractor) {
+        match (&self.prefix, &self.prefix_extractor) {
             (Some(prefix), Some(extractor)) => extractor.transform(user_key) != Some(prefix),
             _ => false,
         }

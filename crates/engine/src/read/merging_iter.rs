@@ -513,8 +513,10 @@ mod tests {
     #[test]
     fn a_table_that_a_seek_left_out_is_before_the_place_of_a_turn_like_the_others() {
         let extractor = PrefixExtractor::Fixed(1);
-        let mut own =
-            ColumnFamilyOptions { prefix_extractor: Some(extractor), ..ColumnFamilyOptions::default() };
+        let mut own = ColumnFamilyOptions {
+            prefix_extractor: Some(extractor.clone()),
+            ..ColumnFamilyOptions::default()
+        };
         own.table.filter_policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
         let env = Env::with_file_system(Arc::new(MemoryFs::new()));
         let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
@@ -530,7 +532,7 @@ mod tests {
         let view = cf.superversion.load_full();
         let mut merged =
             crate::read::cursor::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
-        merged.seek_within(b"a2", u64::MAX, &Within { extractor, prefix: b"a" });
+        merged.seek_within(b"a2", u64::MAX, &Within { extractor: &extractor, prefix: b"a" });
         assert!(merged.has_excluded() && split(merged.key()).0 == b"a3");
         merged.prev();
         assert_eq!(split(merged.key()).0, b"a1");

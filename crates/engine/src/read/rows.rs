@@ -40,8 +40,8 @@ pub type Row = (Vec<u8>, PinnedValue);
 /// table; it is copied if it comes from a memtable, a blob file, a merge or a wide-column entity. A [`PinnedValue`] keeps its block in
 /// memory while it lives: call [`PinnedValue::into_vec`] on the few values to keep of a long scan.
 ///
-/// Under [`ReadOptions::prefix_same_as_start`] it gives the same rows from both ends. Under a comparator of the application's own, where the
-/// end of a prefix cannot be known, a step from the back is then a NotSupported error.
+/// Under [`ReadOptions::prefix_same_as_start`] it gives the same rows from both ends. Under a comparator or a prefix extractor of the
+/// application's own, where the end of a prefix cannot be known, a step from the back is then a NotSupported error.
 ///
 /// An error is the last item. The iterator keeps the tables it reads from being removed while it lives.
 ///
@@ -98,7 +98,10 @@ impl Iter {
     /// Over `scan`.
     pub(crate) fn new(ctx: &Arc<DbContext>, scan: Scan, options: &ReadOptions) -> Iter {
         let Scan { cf, view, seq, bounds: (start, end) } = scan;
-        let bytewise = cf.comparator.is_bytewise();
+        // A prefix of the application's is that of the key which was given, not of the one after it.
+        let keeps_start = options.prefix_same_as_start
+            && matches!(cf.options.load().prefix_extractor, Some(PrefixExtractor::User(_)));
+        let has_next_key = cf.comparator.is_bytewise() && !keeps_start;
         let mut iter = Iter {
             ctx: ctx.clone(),
             cf,
@@ -117,7 +120,7 @@ impl Iter {
         match start {
             Bound::Unbounded => {}
             Bound::Included(key) => iter.raise_lower(key, false),
-            Bound::Excluded(key) if bytewise => iter.raise_lower(directly_after(key), false),
+            Bound::Excluded(key) if has_next_key => iter.raise_lower(directly_after(key), false),
             Bound::Excluded(key) => iter.raise_lower(key, true),
         }
         iter.reduce_end(end);
@@ -140,18 +143,16 @@ impl Iter {
 
     /// Makes the end of the prefix of `first` the end of the range, where there is a key to say so.
     fn end_with_prefix_of(&mut self, first: &[u8]) {
-        if self.cf.comparator.is_user() {
+        let options = self.cf.options.load();
+        if self.cf.comparator.is_user() || matches!(options.prefix_extractor, Some(PrefixExtractor::User(_)))
+        {
             // Cursors going forward see for themselves where it ends.
             return;
         }
         self.options.prefix_same_as_start = false;
-        let extractor = self.cf.options.load().prefix_extractor;
-        let Some(prefix) = extractor.and_then(|extractor| extractor.transform(first)) else { return };
-        let is_whole = match extractor {
-            Some(PrefixExtractor::Fixed(len) | PrefixExtractor::Capped(len)) => prefix.len() == len,
-            _ => false,
-        };
-        let end = match is_whole {
+        let Some(extractor) = &options.prefix_extractor else { return };
+        let Some(prefix) = extractor.transform(first) else { return };
+        let end = match extractor.full_len() == Some(prefix.len()) {
             true => {
                 key_range::of_prefix(prefix, &self.cf.comparator).map_or(Bound::Unbounded, |bounds| bounds.1)
             }
@@ -231,10 +232,17 @@ impl Iter {
     /// A cursor on the last row of the range.
     fn at_last(&mut self) -> Result<Cursor> {
         if self.options.prefix_same_as_start {
-            if self.cf.comparator.is_user() && self.cf.options.load().prefix_extractor.is_some() {
+            let options = self.cf.options.load();
+            if self.cf.comparator.is_user() && options.prefix_extractor.is_some() {
                 return Err(Error::not_supported(format!(
                     "prefix_same_as_start from the back: under the order {} keys with one prefix need not lie together",
                     self.cf.comparator.name()
+                )));
+            }
+            if let Some(PrefixExtractor::User(user)) = &options.prefix_extractor {
+                return Err(Error::not_supported(format!(
+                    "prefix_same_as_start from the back: the prefix extractor {} does not tell where a prefix ends",
+                    user.name()
                 )));
             }
             let first = self.at_first()?;

@@ -97,7 +97,7 @@ impl Source {
     pub(super) fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
         match self {
             Source::Mem(iter) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
-            Source::Table(iter, _) => iter.seek_within(user_key, packed, within.prefix),
+            Source::Table(iter, _) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
             Source::Level(iter) => iter.seek_within(user_key, packed, within),
         }
     }

@@ -5,7 +5,7 @@ use outcrop_base::PrefixExtractor;
 /// A prefix, and how keys are asked for theirs.
 pub struct Within<'p> {
     /// Gives a key's prefix.
-    pub extractor: PrefixExtractor,
+    pub extractor: &'p PrefixExtractor,
     /// The prefix.
     pub prefix: &'p [u8],
 }

@@ -7,8 +7,8 @@ use outcrop::{
     ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, Db, Env, MergeOperator, ReadOptions,
     Result, UserComparator, Wait, WaitForCompactOptions,
 };
-use outcrop_base::PrefixExtractor;
 pub use outcrop_base::random::SplitMix as Rng;
+use outcrop_base::{PrefixExtractor, UserPrefixExtractor};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -120,7 +120,10 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
     options.table.metadata_block_size = rng.pick(&[128, 4096]);
     options.table.whole_key_filtering = rng.one_in(2);
     if rng.one_in(3) {
-        options.prefix_extractor = Some(PrefixExtractor::Capped(3));
+        options.prefix_extractor = Some(match rng.one_in(2) {
+            true => PrefixExtractor::Capped(3),
+            false => PrefixExtractor::User(Arc::new(UpToDash)),
+        });
     }
     options.memtable_prefix_bloom_size_ratio = rng.pick(&[0.0, 0.1]);
     options.max_sequential_skip_in_iterations = rng.pick(&[0, 2, 8]);
@@ -146,6 +149,23 @@ pub fn small_options(rng: &mut Rng) -> ColumnFamilyOptions {
         ]);
     }
     options
+}
+
+/// The prefix of a key: up to its first dash. A key without one has none.
+pub struct UpToDash;
+
+impl UserPrefixExtractor for UpToDash {
+    fn name(&self) -> &str {
+        "test.UpToDash"
+    }
+
+    fn in_domain(&self, key: &[u8]) -> bool {
+        key.contains(&b'-')
+    }
+
+    fn transform<'k>(&'k self, key: &'k [u8]) -> &'k [u8] {
+        &key[..=key.iter().position(|&byte| byte == b'-').expect("asked for its domain first")]
+    }
 }
 
 /// A compaction style that keeps all data of a small test: FIFO deletes only above its limit of 1 GiB.

@@ -40,6 +40,7 @@ mod same_keys;
 mod slow_files;
 mod stalled;
 mod transactions;
+mod ttl;
 mod undecided;
 mod wal_tracking;
 mod wrapped_files;

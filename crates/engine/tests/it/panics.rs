@@ -3,7 +3,7 @@
 //! what was acknowledged and nothing of what was refused.
 
 use crate::harness::{Append, Rng, Rows, contents, creating, seed};
-use outcrop::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
+use outcrop::options::{ColumnFamilyOptions, CompactionStyle, DbOptions, FilterPolicy};
 use outcrop::*;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
@@ -133,10 +133,27 @@ impl SstPartitioner for Trap {
     }
 }
 
+impl UserPrefixExtractor for Trap {
+    fn name(&self) -> &str {
+        "test.Trap"
+    }
+
+    fn in_domain(&self, _key: &[u8]) -> bool {
+        self.step();
+        true
+    }
+
+    fn transform<'k>(&'k self, key: &'k [u8]) -> &'k [u8] {
+        self.step();
+        &key[..key.len().min(4)]
+    }
+}
+
 /// The part of the application's code that has the trap.
 #[derive(Clone, Copy, Debug)]
 enum TrapSite {
     Comparator,
+    PrefixExtractor,
     MergeOperator,
     Filter,
     Collector,
@@ -147,6 +164,7 @@ fn open(env: &Env, trap: &Trap, place: TrapSite, compaction_style: CompactionSty
     let mut parts =
         ColumnFamilyParts { merge_operator: Some(Arc::new(Append)), ..ColumnFamilyParts::default() };
     match place {
+        TrapSite::PrefixExtractor => {}
         TrapSite::Comparator => parts.comparator = Comparator::User(Arc::new(trap.clone())),
         TrapSite::MergeOperator => parts.merge_operator = Some(Arc::new(trap.clone())),
         TrapSite::Filter => parts.compaction_filter = Some(Arc::new(trap.clone())),
@@ -163,6 +181,11 @@ fn open(env: &Env, trap: &Trap, place: TrapSite, compaction_style: CompactionSty
         ..ColumnFamilyOptions::default()
     };
     options.compaction_options_universal.allow_trivial_move = true;
+    if let TrapSite::PrefixExtractor = place {
+        options.prefix_extractor = Some(PrefixExtractor::User(Arc::new(trap.clone())));
+        options.memtable_prefix_bloom_size_ratio = 0.1;
+        options.table.filter_policy = FilterPolicy::Bloom { bits_per_key: 10.0 };
+    }
     let db_options = DbOptions { max_subcompactions: 3, ..creating() };
     Db::builder("/db")
         .options(db_options)
@@ -279,6 +302,20 @@ fn a_panic_fails_the_group(place: TrapSite, calls: u64) {
 #[test]
 fn a_comparator_that_panics_fails_its_write_group() {
     within_a_minute(|| a_panic_fails_the_group(TrapSite::Comparator, 20_000));
+}
+
+#[test]
+fn a_prefix_extractor_that_panics_fails_its_write_group() {
+    within_a_minute(|| a_panic_fails_the_group(TrapSite::PrefixExtractor, 2_000));
+}
+
+#[test]
+fn a_prefix_extractor_that_panics_stops_no_thread() {
+    within_a_minute(|| {
+        let (place, style) = (TrapSite::PrefixExtractor, CompactionStyle::Level);
+        a_panic_stops_writes_and_no_thread(place, style, Threads::Flush);
+        a_panic_stops_writes_and_no_thread(place, style, Threads::Compaction);
+    });
 }
 
 #[test]

@@ -152,22 +152,22 @@ impl TableFilter {
     ) -> Option<bool> {
         let entry = match self.whole_keys {
             true => user_key,
-            false => self.prefixes?.transform(user_key)?,
+            false => self.prefixes.as_ref()?.transform(user_key)?,
         };
         Some(self.ask(source, comparator, (user_key, entry), reading))
     }
 
-    /// False if no key with this prefix is in the table; `None` if the filter cannot be asked about it.
+    /// False if no key with this prefix by `extractor` is in the table; `None` if the filter cannot be asked about it.
     pub fn may_contain_prefix(
         &self,
         source: &BlockSource,
         comparator: &Comparator,
-        prefix: &[u8],
+        (extractor, prefix): (&PrefixExtractor, &[u8]),
         reading: Reading<'_>,
     ) -> Option<bool> {
         // Where keys with a prefix begin, and so which partition knows it, is clear in bytewise order only.
         let findable = matches!(self.blocks, Blocks::Full { .. }) || comparator.is_bytewise();
-        let can_be_asked = self.prefixes.is_some() && findable;
+        let can_be_asked = self.prefixes.as_ref() == Some(extractor) && findable;
         can_be_asked.then(|| self.ask(source, comparator, (prefix, prefix), reading))
     }
 

@@ -108,7 +108,9 @@ impl FilterWriter {
     }
 
     fn add_prefix(&mut self, user_key: &[u8]) {
-        let Some(prefix) = self.prefixes.and_then(|extractor| extractor.transform(user_key)) else { return };
+        let Some(prefix) = self.prefixes.as_ref().and_then(|extractor| extractor.transform(user_key)) else {
+            return;
+        };
         let hash = self.hash(prefix);
         if self.last_prefix != Some(hash) {
             self.last_prefix = Some(hash);

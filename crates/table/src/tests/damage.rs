@@ -233,8 +233,8 @@ fn forged_blocks_with_valid_checksums_never_panic() {
             for (key, _) in rows.iter().step_by(7) {
                 let lookup = LookupKey::new(split(key).0);
                 let _ = table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF);
-                let _ = table
-                    .may_contain_prefix(&lookup.user_key[..lookup.user_key.len().min(3)], FillCache::Yes);
+                let prefix = &lookup.user_key[..lookup.user_key.len().min(3)];
+                let _ = table.may_contain_prefix(&PrefixExtractor::Capped(3), prefix, FillCache::Yes);
                 let _ = table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| ControlFlow::Break(()));
             }
         }

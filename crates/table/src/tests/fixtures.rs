@@ -165,7 +165,7 @@ fn the_hash_index_of_prefixes_is_rocksdbs() {
             ..BlockBasedTableOptions::default()
         };
         let mut options = writer_options(table, CompressionType::None);
-        options.prefix_extractor = Some(extractor);
+        options.prefix_extractor = Some(extractor.clone());
         let ours = open(&write_table(&standard_rows(false), options), Comparator::Bytewise, None).unwrap();
         let theirs = fixture("11.8.1-hash-search-index/000009.sst");
         let theirs = open(&theirs, Comparator::Bytewise, None).unwrap();

@@ -67,7 +67,7 @@ fn random_options(pick: &impl Fn(usize) -> usize) -> TableWriterOptions {
     options.comparator =
         [Comparator::Bytewise, Comparator::Bytewise, Comparator::ReverseBytewise][pick(3)].clone();
     options.level = [None, Some(-1), Some(0), Some(3)][pick(4)];
-    options.prefix_extractor = EXTRACTORS[pick(4)];
+    options.prefix_extractor = EXTRACTORS[pick(4)].clone();
     if options.table.index_type == IndexType::HashSearch && options.prefix_extractor.is_none() {
         options.prefix_extractor = Some(PrefixExtractor::Capped(4));
     }
@@ -97,12 +97,13 @@ fn check_prefixes(
     cache: Option<Arc<Cache>>,
     seed: u64,
 ) {
-    let Some(extractor) = options.prefix_extractor else { return };
-    let table = open_with(bytes, options.comparator.clone(), cache, Some(extractor)).unwrap();
+    let Some(extractor) = &options.prefix_extractor else { return };
+    let table = open_with(bytes, options.comparator.clone(), cache, Some(extractor.clone())).unwrap();
     for (key, value) in rows {
         let (user_key, packed) = split(key);
         if let Some(prefix) = extractor.transform(user_key) {
-            assert!(table.may_contain_prefix(prefix, FillCache::Yes), "prefix of {user_key:?}, seed {seed}");
+            let found = table.may_contain_prefix(extractor, prefix, FillCache::Yes);
+            assert!(found, "prefix of {user_key:?}, seed {seed}");
         }
         let lookup = LookupKey::new(user_key);
         assert!(table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF), "{user_key:?}, seed {seed}");
@@ -124,7 +125,8 @@ fn filters_of_every_kind_exclude_most_strangers() {
             (internal_key(format!("{i:05}-key").as_bytes(), SeqNum(i + 1), ValueType::Value), b"v".to_vec())
         })
         .collect();
-    let extractor = Some(PrefixExtractor::Fixed(6));
+    let six = PrefixExtractor::Fixed(6);
+    let extractor = Some(six.clone());
     for format_version in [4, 5] {
         for filter_policy in &FILTERS[1..] {
             for partition_filters in [false, true] {
@@ -139,11 +141,12 @@ fn filters_of_every_kind_exclude_most_strangers() {
                         ..BlockBasedTableOptions::default()
                     };
                     let mut options = writer_options(table, CompressionType::None);
-                    options.prefix_extractor = extractor;
+                    options.prefix_extractor = extractor.clone();
                     let bytes = write_table(&rows, options);
-                    let table = open_with(&bytes, Comparator::Bytewise, None, extractor).unwrap();
-                    let found =
-                        |i: u64| table.may_contain_prefix(format!("{i:05}-").as_bytes(), FillCache::Yes);
+                    let table = open_with(&bytes, Comparator::Bytewise, None, extractor.clone()).unwrap();
+                    let found = |i: u64| {
+                        table.may_contain_prefix(&six, format!("{i:05}-").as_bytes(), FillCache::Yes)
+                    };
                     assert!((0..4000).all(found));
                     let strangers = (10_000..14_000).filter(|i| found(*i)).count();
                     assert!(
@@ -151,10 +154,11 @@ fn filters_of_every_kind_exclude_most_strangers() {
                         "{filter_policy:?} {partition_filters}: {strangers} of 4000 prefixes"
                     );
                     assert!(table.properties().num_filter_entries >= 4000);
-                    // A reader with another extractor asks nothing of prefixes.
-                    let other = Some(PrefixExtractor::Fixed(4));
-                    let table = open_with(&bytes, Comparator::Bytewise, None, other).unwrap();
-                    assert!(table.may_contain_prefix(b"none", FillCache::Yes));
+                    // A reader with another extractor asks nothing of prefixes, nor does one that has another since.
+                    let four = PrefixExtractor::Fixed(4);
+                    assert!(table.may_contain_prefix(&four, b"none", FillCache::Yes));
+                    let table = open_with(&bytes, Comparator::Bytewise, None, Some(four.clone())).unwrap();
+                    assert!(table.may_contain_prefix(&four, b"none", FillCache::Yes));
                 }
             }
         }
@@ -210,7 +214,7 @@ fn options_that_cannot_be_written_are_refused() {
     assert!(check_options(&table, None).unwrap_err().to_string().contains("format_version 8"));
     let table = BlockBasedTableOptions { index_type: IndexType::HashSearch, ..Default::default() };
     assert!(check_options(&table, None).unwrap_err().to_string().contains("prefix_extractor"));
-    assert!(check_options(&table, Some(PrefixExtractor::Noop)).is_ok());
+    assert!(check_options(&table, Some(&PrefixExtractor::Noop)).is_ok());
     let table = BlockBasedTableOptions {
         data_block_index_type: DataBlockIndexType::BinaryAndHash,
         data_block_hash_table_util_ratio: 0.0,
@@ -303,10 +307,11 @@ fn tables_of_tombstones_alone_come_in_every_shape() {
         writer.finish().unwrap();
         writer.sync_and_close(false).unwrap();
         let bytes = fs.read_all(&path).unwrap();
-        let table = open_with(&bytes, comparator, None, options.prefix_extractor).unwrap();
+        let table = open_with(&bytes, comparator, None, options.prefix_extractor.clone()).unwrap();
         assert_eq!(table.range_tombstones().len(), 1, "seed {seed}");
         assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), Rows::new(), "seed {seed}");
-        let _ = table.may_contain_prefix(b"abcde", FillCache::Yes);
+        let five = PrefixExtractor::Fixed(5);
+        let _ = table.may_contain_prefix(&five, b"abcde", FillCache::Yes);
         let lookup = LookupKey::new(b"key");
         table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no rows")).unwrap();
     }

@@ -22,7 +22,7 @@ impl TableWriter {
         if self.is_empty() {
             return Err(Error::invalid_argument("a table without entries cannot be finished"));
         }
-        check_options(&self.options.table, self.options.prefix_extractor)?;
+        check_options(&self.options.table, self.options.prefix_extractor.as_ref())?;
         if self.options.external && self.largest_seq > 0 {
             return Err(Error::invalid_argument(
                 "a table for ingestion with keys that have sequence numbers",
@@ -185,7 +185,7 @@ impl TableWriter {
         properties.whole_key_filtering = options.table.whole_key_filtering;
         properties.prefix_filtering = options.prefix_extractor.is_some();
         properties.prefix_extractor_name =
-            name_of(options.prefix_extractor.map(|extractor| extractor.name().into_owned()));
+            name_of(options.prefix_extractor.as_ref().map(|extractor| extractor.name().into_owned()));
         properties.column_family_id = u64::from(options.column_family_id);
         properties.column_family_name.clone_from(&options.column_family_name);
         properties.comparator_name = options.comparator.name().to_string();

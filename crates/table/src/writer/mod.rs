@@ -64,7 +64,7 @@ impl TableWriter {
         let table = &options.table;
         let filter = match options.omit_filter {
             true => None,
-            false => FilterWriter::new(table, options.level, options.prefix_extractor),
+            false => FilterWriter::new(table, options.level, options.prefix_extractor.clone()),
         };
         let compressor = Compressor::new(options.compression, &options.compression_opts);
         TableWriter {
@@ -73,7 +73,7 @@ impl TableWriter {
             compressor: compressor.verifying(table.verify_compression),
             sampler: Sampler::new(options.compression, &options.compression_opts),
             dictionary: Vec::new(),
-            index: IndexWriter::new(table, options.prefix_extractor),
+            index: IndexWriter::new(table, options.prefix_extractor.clone()),
             filter,
             properties: TableProperties::default(),
             smallest: Vec::new(),

@@ -80,7 +80,7 @@ pub struct TableSummary {
 /// InvalidArgument naming the option.
 pub fn check_options(
     table: &BlockBasedTableOptions,
-    prefix_extractor: Option<PrefixExtractor>,
+    prefix_extractor: Option<&PrefixExtractor>,
 ) -> Result<()> {
     let version = table.format_version;
     if !VERSIONS.contains(&version) {

@@ -1,0 +1,282 @@
+//! A database whose values expire.
+
+use super::batch::stamped_batch;
+use super::filter::{TtlFilter, TtlFilterFactory};
+use super::merge::TtlMergeOperator;
+use super::rows::{TtlRows, value_of};
+use super::stamp::{Ttl, now, stamped};
+use crate::batch::codec::WriteBatch;
+use crate::builder::DbBuilder;
+use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
+use crate::db::Db;
+use crate::in_force::resolve_objects;
+use crate::read::key_range::KeyRange;
+use crate::read::options::ReadOptions;
+use crate::read::value::PinnedValue;
+use crate::write::options::WriteOptions;
+use outcrop_base::Result;
+use outcrop_env::Clock;
+use parking_lot::Mutex;
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// A database whose values expire some time after they were written; RocksDB's `DBWithTTL`, whose files it shares.
+///
+/// Each value is stored with the second it was written in. A compaction drops those that are older than the TTL of their column
+/// family; **until one meets them they are still read**, also after the time is over, and a flush drops nothing. What a
+/// merge operator makes is as old as the moment when it was made; operands do not expire before they are merged. TTLs are not stored: the one
+/// given at an opening holds for all data.
+///
+/// Values must be written and read through this object. What has no values (deletions, flushes, compactions, snapshots, properties) is asked
+/// of [`TtlDb::db`]; what that one reads ends with the stamp: [`crate::split_ttl_value`]. The application's compaction filter and
+/// merge operator, in the builder's descriptors, see values without stamps.
+///
+/// ```
+/// use outcrop::{Db, Env, TtlDb};
+///
+/// let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// let sessions = TtlDb::open(builder, 3600)?; // An hour.
+/// sessions.put("ann", "token")?;
+/// assert_eq!(sessions.get("ann")?.as_deref(), Some(&b"token"[..]));
+/// sessions.db().delete("ann")?;
+/// assert!(sessions.get("ann")?.is_none());
+/// # outcrop::Result::Ok(())
+/// ```
+///
+/// # Errors of reads
+/// Beside those of [`Db`]: Corruption if a value has no stamp, or one from before 2013. It was written past this layer.
+///
+/// Source: RocksDB `include/rocksdb/utilities/db_ttl.h`.
+pub struct TtlDb {
+    db: Arc<Db>,
+    clock: Arc<dyn Clock>,
+    /// By the id of the column family.
+    ttls: Mutex<BTreeMap<u32, Arc<Ttl>>>,
+}
+
+/// How `descriptor` stores values that live `ttl`.
+fn wrap(descriptor: &mut ColumnFamilyDescriptor, ttl: &Arc<Ttl>, clock: &Arc<dyn Clock>) -> Result<()> {
+    // The merge operator may be known by name only.
+    resolve_objects(descriptor)?;
+    let (parts, ttl) = (&mut descriptor.parts, ttl.clone());
+    match parts.compaction_filter.take() {
+        Some(user) => {
+            let filter = TtlFilter { ttl, clock: clock.clone(), user: Some(user) };
+            parts.compaction_filter = Some(Arc::new(filter));
+        }
+        None => {
+            let user = parts.compaction_filter_factory.take();
+            let factory = TtlFilterFactory { ttl, clock: clock.clone(), user };
+            parts.compaction_filter_factory = Some(Arc::new(factory));
+        }
+    }
+    if let Some(user) = parts.merge_operator.take() {
+        parts.merge_operator = Some(Arc::new(TtlMergeOperator { user, clock: clock.clone() }));
+    }
+    Ok(())
+}
+
+impl TtlDb {
+    /// Opens what `builder` says; values of all its column families live `ttl` seconds. 0 and less: for ever.
+    ///
+    /// # Errors
+    /// As [`DbBuilder::open`].
+    pub fn open(builder: DbBuilder, ttl: i32) -> Result<TtlDb> {
+        TtlDb::open_with(builder, |_| ttl)
+    }
+
+    /// As [`TtlDb::open`]; values of the column family called NAME live `ttl(NAME)` seconds.
+    ///
+    /// # Errors
+    /// As [`DbBuilder::open`].
+    pub fn open_with(builder: DbBuilder, ttl: impl Fn(&str) -> i32) -> Result<TtlDb> {
+        TtlDb::opened(builder, ttl, DbBuilder::open)
+    }
+
+    /// As [`TtlDb::open`], for reading only. Nothing expires, as nothing is compacted.
+    ///
+    /// # Errors
+    /// As [`DbBuilder::open_read_only`].
+    pub fn open_read_only(builder: DbBuilder) -> Result<TtlDb> {
+        TtlDb::opened(builder, |_| 0, DbBuilder::open_read_only)
+    }
+
+    fn opened(
+        builder: DbBuilder,
+        ttl: impl Fn(&str) -> i32,
+        open: impl FnOnce(DbBuilder) -> Result<Db>,
+    ) -> Result<TtlDb> {
+        let clock = builder.clock();
+        let mut named = BTreeMap::new();
+        let builder = builder.try_with_families(|descriptor| {
+            let ttl = Arc::new(Ttl::new(ttl(&descriptor.name)));
+            wrap(descriptor, &ttl, &clock)?;
+            named.insert(descriptor.name.clone(), ttl);
+            Ok(())
+        })?;
+        let db = Arc::new(open(builder)?);
+        let of = |cf: &ColumnFamilyHandle| Some((cf.id(), named.get(cf.name())?.clone()));
+        let ttls = db.column_families().iter().filter_map(of).collect();
+        Ok(TtlDb { db, clock, ttls: Mutex::new(ttls) })
+    }
+
+    /// The database below, for all that neither reads nor writes values. What it reads ends with the stamp, and what it writes has none, so
+    /// that it cannot be read through this object.
+    pub fn db(&self) -> &Arc<Db> {
+        &self.db
+    }
+
+    /// Creates a column family whose values live `ttl` seconds, as [`Db::create_column_family`]; 0 and less: for ever.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_column_family(
+        &self,
+        family: impl Into<ColumnFamilyDescriptor>,
+        ttl: i32,
+    ) -> Result<ColumnFamilyHandle> {
+        let mut descriptor = family.into();
+        let ttl = Arc::new(Ttl::new(ttl));
+        wrap(&mut descriptor, &ttl, &self.clock)?;
+        let handle = self.db.create_column_family(descriptor)?;
+        self.ttls.lock().insert(handle.id(), ttl);
+        Ok(handle)
+    }
+
+    /// How many seconds values of `cf` live; 0 and less: for ever. `None` if it is none of this database's.
+    pub fn ttl(&self, cf: &ColumnFamilyHandle) -> Option<i32> {
+        self.ttls.lock().get(&cf.id()).map(|ttl| ttl.get())
+    }
+
+    /// Values of `cf` live `ttl` seconds from now on, those that are there too; compactions that run take it up. Not stored.
+    pub fn set_ttl(&self, cf: &ColumnFamilyHandle, ttl: i32) {
+        if let Some(known) = self.ttls.lock().get(&cf.id()) {
+            known.set(ttl);
+        }
+    }
+
+    /// Sets `key` to `value`, as [`Db::put`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
+        self.put_cf_with(self.db.default_column_family(), key, value, &WriteOptions::default())
+    }
+
+    /// [`TtlDb::put`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn put_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+    ) -> Result<()> {
+        self.put_cf_with(cf, key, value, &WriteOptions::default())
+    }
+
+    /// [`TtlDb::put`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// As [`Db::put`].
+    pub fn put_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        value: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.db.put_cf_with(cf, key, stamped(value.as_ref(), now(&*self.clock)), options)
+    }
+
+    /// Adds `operand` to `key`, as [`Db::merge`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
+        self.merge_cf_with(self.db.default_column_family(), key, operand, &WriteOptions::default())
+    }
+
+    /// [`TtlDb::merge`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// As [`Db::merge`].
+    pub fn merge_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        operand: impl AsRef<[u8]>,
+        options: &WriteOptions,
+    ) -> Result<()> {
+        self.db.merge_cf_with(cf, key, stamped(operand.as_ref(), now(&*self.clock)), options)
+    }
+
+    /// Commits what `batch` holds, which it keeps as it is, as [`Db::write`].
+    ///
+    /// # Errors
+    /// As there; NotSupported for entities.
+    pub fn write(&self, batch: &WriteBatch) -> Result<()> {
+        self.write_with(batch, &WriteOptions::default())
+    }
+
+    /// [`TtlDb::write`] under `options`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn write_with(&self, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
+        self.db.write_with(&mut stamped_batch(batch, now(&*self.clock))?, options)
+    }
+
+    /// The value of `key`, as [`Db::get`].
+    ///
+    /// # Errors
+    /// [Those of reads](#errors-of-reads).
+    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
+        self.get_cf_with(self.db.default_column_family(), key, &ReadOptions::default())
+    }
+
+    /// [`TtlDb::get`] in column family `cf` under `options`.
+    ///
+    /// # Errors
+    /// [Those of reads](#errors-of-reads).
+    pub fn get_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> Result<Option<PinnedValue>> {
+        TtlDb::without_stamp(self.db.get_cf_with(cf, key, options))
+    }
+
+    /// What a read of [`TtlDb::db`] gave, as one of this object.
+    ///
+    /// # Errors
+    /// [Those of reads](#errors-of-reads).
+    pub fn without_stamp(read: Result<Option<PinnedValue>>) -> Result<Option<PinnedValue>> {
+        read?.map(|stored| value_of(&stored)).transpose()
+    }
+
+    /// The values of `keys`, as [`Db::multi_get`].
+    ///
+    /// # Errors
+    /// [Those of reads](#errors-of-reads), each by itself.
+    pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<PinnedValue>>> {
+        self.db.multi_get(keys).into_iter().map(TtlDb::without_stamp).collect()
+    }
+
+    /// All rows of the default column family, in key order.
+    pub fn iter(&self) -> TtlRows {
+        TtlRows::new(self.db.iter())
+    }
+
+    /// The rows of a range of column family `cf` under `options`, as [`Db::range_cf_with`].
+    pub fn range_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        range: impl KeyRange,
+        options: &ReadOptions,
+    ) -> TtlRows {
+        TtlRows::new(self.db.range_cf_with(cf, range, options))
+    }
+}
