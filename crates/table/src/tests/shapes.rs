@@ -102,13 +102,13 @@ fn check_prefixes(
     for (key, value) in rows {
         let (user_key, packed) = split(key);
         if let Some(prefix) = extractor.transform(user_key) {
-            assert!(table.may_contain_prefix(prefix, FillCache::Yes), "prefix of {user_key:?}, seed {seed}");
+            assert!(table.may_contain_prefix(prefix, Loading::Kept), "prefix of {user_key:?}, seed {seed}");
         }
         let lookup = LookupKey::new(user_key);
         assert!(table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF), "{user_key:?}, seed {seed}");
         let mut got = None;
         table
-            .get(&lookup, SeqNum(packed >> 8), FillCache::Yes, |_, _, found, _| {
+            .get(&lookup, SeqNum(packed >> 8), Loading::Kept, |_, _, found, _| {
                 got = Some(found.to_vec());
                 ControlFlow::Break(())
             })
@@ -143,7 +143,7 @@ fn filters_of_every_kind_exclude_most_strangers() {
                     let bytes = write_table(&rows, options);
                     let table = open_with(&bytes, Comparator::Bytewise, None, extractor).unwrap();
                     let found =
-                        |i: u64| table.may_contain_prefix(format!("{i:05}-").as_bytes(), FillCache::Yes);
+                        |i: u64| table.may_contain_prefix(format!("{i:05}-").as_bytes(), Loading::Kept);
                     assert!((0..4000).all(found));
                     let strangers = (10_000..14_000).filter(|i| found(*i)).count();
                     assert!(
@@ -154,7 +154,7 @@ fn filters_of_every_kind_exclude_most_strangers() {
                     // A reader with another extractor asks nothing of prefixes.
                     let other = Some(PrefixExtractor::Fixed(4));
                     let table = open_with(&bytes, Comparator::Bytewise, None, other).unwrap();
-                    assert!(table.may_contain_prefix(b"none", FillCache::Yes));
+                    assert!(table.may_contain_prefix(b"none", Loading::Kept));
                 }
             }
         }
@@ -258,7 +258,7 @@ fn external_tables_take_on_the_sequence_number_of_their_file() {
             let mut got = None;
             let lookup = LookupKey::new(b"00003");
             table
-                .get(&lookup, SeqNum(snapshot), FillCache::Yes, |seq, _, _, _| {
+                .get(&lookup, SeqNum(snapshot), Loading::Kept, |seq, _, _, _| {
                     got = Some(seq);
                     ControlFlow::Break(())
                 })
@@ -306,8 +306,8 @@ fn tables_of_tombstones_alone_come_in_every_shape() {
         let table = open_with(&bytes, comparator, None, options.prefix_extractor).unwrap();
         assert_eq!(table.range_tombstones().len(), 1, "seed {seed}");
         assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), Rows::new(), "seed {seed}");
-        let _ = table.may_contain_prefix(b"abcde", FillCache::Yes);
+        let _ = table.may_contain_prefix(b"abcde", Loading::Kept);
         let lookup = LookupKey::new(b"key");
-        table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no rows")).unwrap();
+        table.get(&lookup, SeqNum::MAX, Loading::Kept, |_, _, _, _| panic!("no rows")).unwrap();
     }
 }
