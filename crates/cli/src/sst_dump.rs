@@ -4,7 +4,7 @@ use crate::inspect::open_table;
 use crate::ldb::to_hex;
 use outcrop_base::{Error, ParsedKey, SeqNum};
 use outcrop_env::Env;
-use outcrop_table::{FillCache, TableIterOptions};
+use outcrop_table::{Loading, TableIterOptions};
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
@@ -79,7 +79,7 @@ fn dump(arguments: &SstDumpArguments, path: &Path) -> Result<(), Error> {
     }
     let print_rows = matches!(arguments.command, Command::Scan | Command::Raw);
     let mut iter = table.iter(TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: 1 << 20,
         ..TableIterOptions::default()
     });

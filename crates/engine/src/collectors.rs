@@ -84,7 +84,7 @@ pub trait TablePropertiesCollector: Send {
     /// bytes: the blocks that are complete.
     ///
     /// # Errors
-    /// Whatever the collector cannot go on after.
+    /// An error after which the collector cannot go on.
     fn add(&mut self, key: &[u8], value: &[u8], kind: EntryKind, seq: SeqNum, file_size: u64) -> Result<()>;
 
     /// The properties, name and value each. Names that begin with `rocksdb.` are the engine's: they are left out. Called once, after the
@@ -100,7 +100,7 @@ pub trait TablePropertiesCollector: Send {
     }
 }
 
-/// What an entry is. The numbers are RocksDB's.
+/// The kind of an entry. The numbers are RocksDB's.
 ///
 /// ```
 /// assert_eq!(outcrop::EntryKind::SingleDelete as u32, 2);
@@ -149,7 +149,7 @@ pub struct Collectors {
     failures: Vec<String>,
 }
 
-/// What collectors have to say of a finished table.
+/// The answers of the collectors of a finished table.
 #[derive(Default)]
 pub struct Collected {
     /// It should be compacted soon.
@@ -351,7 +351,8 @@ impl TablePropertiesCollector for DeletionCollector {
 mod tests {
     use super::*;
 
-    /// What `rules` say of a table with these entries: `d` a deletion, anything else a value; each is ten bytes.
+    /// The verdict of `rules` on a table with these entries: `d` a deletion, anything else a value; each is ten
+    /// bytes.
     fn marks(rules: CompactOnDeletion, entries: &str) -> bool {
         let Some(mut collector) = rules.create(0, None) else { return false };
         for (at, entry) in entries.chars().enumerate() {

@@ -167,7 +167,7 @@ impl VersionSet {
         let dirs = [&self.ctx.path, &self.ctx.wal_dir];
         dirs.iter().all(|dir| match self.ctx.env.fs.free_space(dir) {
             Ok(Some(free)) => free >= bytes,
-            // What cannot be asked is found out by trying.
+            // Where the file system does not say, the attempt to resume shows it.
             Ok(None) | Err(_) => true,
         })
     }

@@ -16,7 +16,7 @@ use outcrop_base::{Result, ValueType};
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
-use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -361,7 +361,7 @@ fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<
     };
     let table = Arc::new(TableReader::open(ctx.env.fs.open_read(&path, open)?, options)?);
     let mut iter = table.iter(TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: 1 << 20,
         ..TableIterOptions::default()
     });

@@ -64,7 +64,7 @@ pub trait SstPartitioner: Send {
     }
 }
 
-/// What a partitioner is for.
+/// The facts about the output for which a partitioner is made.
 ///
 /// ```
 /// let context = outcrop::PartitionerContext { is_full_compaction: true, is_manual_compaction: true, output_level: 6 };

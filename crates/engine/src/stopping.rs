@@ -38,7 +38,7 @@ pub fn close(core: &Core) -> Result<()> {
     core.ctx.background.leave();
     options_file::note_if_outdated(core);
     let written = core.commit.exclude_writers().wal.end();
-    // What readers held when it was last looked at may be free by now.
+    // Files that readers held at the last check may be free by now.
     core.versions.state.lock().purge_wanted = true;
     purge_obsolete_files(&core.jobs);
     drop_kept_wals(&core.jobs);
@@ -92,7 +92,7 @@ pub fn resume_by_itself(core: &Core) {
     };
     core.versions.plan_retry(&mut state);
     if state.auto_resume.is_none() {
-        // Whoever waits for it may look again.
+        // A thread that waits for it may look again.
         core.versions.state_changed.notify_all();
     }
 }

@@ -1,7 +1,7 @@
 //! The first and the last internal key of a table, read from the table itself.
 
 use outcrop_base::{Comparator, Error, RangeTombstone, Result};
-use outcrop_table::{FillCache, TableIterOptions, TableReader};
+use outcrop_table::{Loading, TableIterOptions, TableReader};
 use std::sync::Arc;
 
 /// First and last internal key, range tombstones included.
@@ -23,7 +23,7 @@ pub fn boundaries(table: &Arc<TableReader>, comparator: &Comparator) -> Result<(
 /// Of reading it.
 pub fn point_boundaries(table: &Arc<TableReader>) -> Result<Option<(Vec<u8>, Vec<u8>)>> {
     let mut iter = table.iter(TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: 0,
         ..TableIterOptions::default()
     });

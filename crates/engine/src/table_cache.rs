@@ -12,7 +12,7 @@ use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
 use outcrop_monitor::{HistogramKind, Monitor, Ticker, Watch};
 use outcrop_options::{BlockBasedTableOptions, DbOptions};
 use outcrop_table::blob::BlobReader;
-use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -312,7 +312,7 @@ fn holds_blocks(options: &BlockBasedTableOptions, from_flush: bool) -> bool {
 /// Those of the table: it is not what was written.
 pub fn warm(table: &Arc<TableReader>) -> Result<()> {
     let options = TableIterOptions {
-        fill_cache: FillCache::Yes,
+        loading: Loading::Kept,
         readahead_bytes: WHOLE_TABLE_READAHEAD,
         ..TableIterOptions::default()
     };
@@ -331,7 +331,7 @@ pub fn read_back(table: &Arc<TableReader>, each: impl FnMut(&[u8], &[u8])) -> Re
     each_entry(
         table,
         TableIterOptions {
-            fill_cache: FillCache::No,
+            loading: Loading::NotKept,
             readahead_bytes: WHOLE_TABLE_READAHEAD,
             ..TableIterOptions::default()
         },

@@ -4,7 +4,7 @@ use crate::bytes_file::{PATH, file};
 use outcrop_base::keys::{ParsedKey, split};
 use outcrop_base::{Comparator, Error, Fragments, LookupKey, PrefixExtractor, Result, SeqNum};
 use outcrop_cache::{Cache, CacheOptions};
-use outcrop_table::{FillCache, TableIter, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_table::{Loading, TableIter, TableIterOptions, TableReader, TableReaderOptions};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -69,9 +69,9 @@ fn walk(bytes: &[u8], with_cache: bool, strictness: Strictness) -> Option<Rows> 
         }
     };
     check_tombstones(&table);
-    let fill_cache = if with_cache { FillCache::Yes } else { FillCache::No };
+    let loading = if with_cache { Loading::Kept } else { Loading::NotKept };
     let mut iter =
-        table.iter(TableIterOptions { fill_cache, readahead_bytes: 0, ..TableIterOptions::default() });
+        table.iter(TableIterOptions { loading, readahead_bytes: 0, ..TableIterOptions::default() });
     // An entry takes three bytes of its block.
     let most = if strictness == Strictness::OneBlock { bytes.len() / 3 } else { MOST_ENTRIES };
     iter.seek_to_first();
@@ -88,7 +88,7 @@ fn walk(bytes: &[u8], with_cache: bool, strictness: Strictness) -> Option<Rows> 
         assert!(forward.iter().eq(backward.iter().rev()), "both directions show the same rows");
     }
     let strict = strictness == Strictness::OneBlock && in_order;
-    look_up(&table, &mut iter, forward.as_deref().unwrap_or_default(), fill_cache, strict);
+    look_up(&table, &mut iter, forward.as_deref().unwrap_or_default(), loading, strict);
     forward
 }
 
@@ -135,7 +135,7 @@ fn look_up(
     table: &Arc<TableReader>,
     iter: &mut TableIter,
     rows: &[(Vec<u8>, Vec<u8>)],
-    fill_cache: FillCache,
+    loading: Loading,
     strict: bool,
 ) {
     for (key, value) in rows.iter().take(LOOKUPS) {
@@ -148,9 +148,8 @@ fn look_up(
         table.prefetch_filter(lookup.hash);
         let _ = table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF);
         let three = PrefixExtractor::Fixed(3);
-        let _ =
-            table.may_contain_prefix(&three, &parsed.user_key[..parsed.user_key.len().min(3)], fill_cache);
-        let got = table.get(&lookup, parsed.seq, fill_cache, |seq, value_type, value, _| {
+        let _ = table.may_contain_prefix(&three, &parsed.user_key[..parsed.user_key.len().min(3)], loading);
+        let got = table.get(&lookup, parsed.seq, loading, |seq, value_type, value, _| {
             found = Some((seq, value_type, value.to_vec()));
             ControlFlow::Break(())
         });
@@ -178,8 +177,8 @@ fn look_up(
         }
     }
     for absent in [&b""[..], b"apple\0", &[0xFF; 30]] {
-        if let Err(error) = table
-            .get(&LookupKey::new(absent), SeqNum::MAX, fill_cache, |_, _, _, _| ControlFlow::Continue(()))
+        if let Err(error) =
+            table.get(&LookupKey::new(absent), SeqNum::MAX, loading, |_, _, _, _| ControlFlow::Continue(()))
         {
             named(&error);
         }

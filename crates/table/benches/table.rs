@@ -107,7 +107,7 @@ fn run(value_len: usize, count: u64) {
         let lookup = LookupKey::new(&key);
         if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
             table
-                .get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, value, _| {
+                .get(&lookup, SeqNum::MAX, Loading::Kept, |_, _, value, _| {
                     hits += u64::from(black_box(value).len() == value_len);
                     ControlFlow::Break(())
                 })

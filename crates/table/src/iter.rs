@@ -13,7 +13,7 @@ use crate::block::{self, AHEAD, Cursor, write_plain_frame};
 use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::readahead::Readahead;
-use crate::reader::{BlockPlace, FillCache, Reading, TableReader};
+use crate::reader::{BlockPlace, Loading, Reading, TableReader};
 use outcrop_base::keys::split;
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result};
 use outcrop_cache::Pinned;
@@ -27,7 +27,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug, Default)]
 pub struct TableIterOptions {
     /// Whether loaded blocks are cached.
-    pub fill_cache: FillCache,
+    pub loading: Loading,
     /// Bytes read at once from the start; 0: grows with sequential access.
     pub readahead_bytes: usize,
     /// Reads ahead wait for their tokens.
@@ -84,7 +84,7 @@ impl TableIter {
     pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
         let index = {
             let watching = table.source().monitor.begin();
-            table.pin_index(Reading { fill_cache: options.fill_cache, watch: Watch::from(&watching) })
+            table.pin_index(Reading { loading: options.loading, watch: Watch::from(&watching) })
         };
         let readahead = Readahead::new(options.readahead_bytes, options.pace.clone());
         TableIter {
@@ -195,13 +195,13 @@ impl TableIter {
     /// be read in another way.
     pub fn missing_block(&self) -> Option<BatchRead<'_>> {
         let place = self.ahead().filter(|_| self.options.readahead_bytes == 0)?;
-        self.table.read_at(place, self.options.fill_cache.into()).ok()
+        self.table.read_at(place, self.options.loading.into()).ok()
     }
 
     /// The missing block, from what was read. None after an error: the last step then reads it again and reports its own.
     pub fn loaded_block(&self, stored: &[u8]) -> Option<Pinned> {
         let watching = self.table.source().monitor.begin();
-        let reading = Reading { fill_cache: self.options.fill_cache, watch: Watch::from(&watching) };
+        let reading = Reading { loading: self.options.loading, watch: Watch::from(&watching) };
         self.table.loaded_at(self.ahead()?, stored, reading).ok()
     }
 
@@ -263,7 +263,7 @@ impl TableIter {
         extractor: &PrefixExtractor,
         prefix: &[u8],
     ) -> bool {
-        if self.table.may_contain_prefix(extractor, prefix, self.options.fill_cache) {
+        if self.table.may_contain_prefix(extractor, prefix, self.options.loading) {
             self.seek(user_key, packed);
             return true;
         }
@@ -445,7 +445,7 @@ impl TableIter {
 
     fn load(&mut self, number: usize, handle: BlockHandle) -> Result<Frame> {
         let watching = self.table.source().monitor.begin();
-        let reading = Reading { fill_cache: self.options.fill_cache, watch: Watch::from(&watching) };
+        let reading = Reading { loading: self.options.loading, watch: Watch::from(&watching) };
         if let Some(found) = self.table.cached_block(handle, reading.watch) {
             return Ok(Frame::Pinned(found));
         }
@@ -455,7 +455,7 @@ impl TableIter {
         self.table.source().check_load(reading)?;
         let index = IndexView::new(self.index.as_ref().map_err(Error::clone)?);
         let stored = self.readahead.stored(self.table.source(), &index, number, reading.watch)?;
-        if self.options.fill_cache.keeps() {
+        if self.options.loading.keeps() {
             return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, reading)?));
         }
         let mut own = std::mem::take(&mut self.spare.0);

@@ -40,7 +40,7 @@ pub use iter::{TableIter, TableIterOptions};
 pub use properties::TableProperties;
 pub use range_del::RangeTombstone;
 pub use reader::{
-    BlockPlace, FillCache, Reading, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,
+    BlockPlace, Loading, Reading, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,
 };
 pub use writer::{TableSummary, TableWriter, TableWriterOptions, check_options};
 

@@ -31,26 +31,27 @@ use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Whether blocks a read loads are kept in the cache, and whether it may load any. One word, as it goes down with every read:
-/// from the lowest bit, whether blocks are not kept, whether none are loaded, and until when they are, in microseconds since the Unix epoch.
+/// Whether a read may load blocks, and whether it keeps them in the cache. One word, as it goes down with every read: from
+/// the lowest bit, whether loaded blocks are not kept, whether none are loaded, and the deadline for loading, in microseconds
+/// since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct FillCache(u64);
+pub struct Loading(u64);
 
 #[allow(non_upper_case_globals, reason = "they are what variants would be, but for the deadline")]
-impl FillCache {
-    /// They are kept.
-    pub const Yes: FillCache = FillCache(0);
-    /// They are not; blocks that are cached already are still used.
-    pub const No: FillCache = FillCache(1);
+impl Loading {
+    /// Loaded blocks are kept.
+    pub const Kept: Loading = Loading(0);
+    /// Loaded blocks are not kept; blocks that are cached already are still used.
+    pub const NotKept: Loading = Loading(1);
     /// Nothing is loaded: a block that is not cached ends the read with Incomplete.
-    pub const OnlyCached: FillCache = FillCache(2);
+    pub const Never: Loading = Loading(2);
 }
 
-impl FillCache {
+impl Loading {
     /// The same, but from `deadline` on, in microseconds since the Unix epoch, nothing is loaded: a block that is not cached ends the
     /// read with TimedOut. 0: there is none.
-    pub fn until(self, deadline: u64) -> FillCache {
-        FillCache((deadline.min(u64::MAX >> 2) << 2) | (self.0 & 3))
+    pub fn until(self, deadline: u64) -> Loading {
+        Loading((deadline.min(u64::MAX >> 2) << 2) | (self.0 & 3))
     }
 
     /// True if loaded blocks are kept.
@@ -66,15 +67,15 @@ impl FillCache {
         deadline != 0 && clock.now_micros() >= deadline
     }
 
-    /// Asked before anything is read from a file.
+    /// Every read of a file asks this first.
     ///
     /// # Errors
-    /// Incomplete if nothing may be; TimedOut after the deadline.
+    /// Incomplete if nothing may be loaded; TimedOut after the deadline.
     ///
     /// Source: RocksDB `file/file_util.h`, `PrepareIOFromReadOptions`.
     #[inline]
     pub fn check_load(self, clock: &dyn Clock) -> Result<()> {
-        if self.0 & FillCache::OnlyCached.0 != 0 {
+        if self.0 & Loading::Never.0 != 0 {
             return Err(Error::new(ErrorKind::Incomplete, "no blocking io"));
         }
         if self.is_late(clock) { Err(Error::new(ErrorKind::TimedOut, "Deadline exceeded")) } else { Ok(()) }
@@ -84,8 +85,8 @@ impl FillCache {
 /// How blocks are read.
 #[derive(Clone, Copy)]
 pub struct Reading<'w> {
-    /// Whether they are kept in the cache.
-    pub fill_cache: FillCache,
+    /// Whether they may be loaded, and are kept in the cache then.
+    pub loading: Loading,
     /// Whether somebody counts.
     pub watch: Watch<'w>,
 }
@@ -93,13 +94,13 @@ pub struct Reading<'w> {
 impl<'w> From<Watch<'w>> for Reading<'w> {
     #[inline]
     fn from(watch: Watch<'w>) -> Reading<'w> {
-        Reading { fill_cache: FillCache::Yes, watch }
+        Reading { loading: Loading::Kept, watch }
     }
 }
 
-impl From<FillCache> for Reading<'static> {
-    fn from(fill_cache: FillCache) -> Reading<'static> {
-        Reading { fill_cache, watch: Watch::OFF }
+impl From<Loading> for Reading<'static> {
+    fn from(loading: Loading) -> Reading<'static> {
+        Reading { loading, watch: Watch::OFF }
     }
 }
 
@@ -330,16 +331,11 @@ impl TableReader {
 
     /// False if no key with this prefix by `extractor` is in the table. True if its filter does not know prefixes by that one, which
     /// may have changed since the table was opened.
-    pub fn may_contain_prefix(
-        &self,
-        extractor: &PrefixExtractor,
-        prefix: &[u8],
-        fill_cache: FillCache,
-    ) -> bool {
+    pub fn may_contain_prefix(&self, extractor: &PrefixExtractor, prefix: &[u8], loading: Loading) -> bool {
         let Some(filter) = &self.filter else { return true };
         let watching = self.source.monitor.begin();
         let watch = Watch::from(&watching);
-        let reading = Reading { fill_cache, watch };
+        let reading = Reading { loading, watch };
         let answer = filter.may_contain_prefix(&self.source, &self.comparator, (extractor, prefix), reading);
         if let Some(may_contain) = answer {
             counts::asked_filter(watch, Asked::PrefixOfSeek, may_contain);
@@ -454,7 +450,7 @@ impl TableReader {
     /// The read that fetches the block.
     ///
     /// # Errors
-    /// Corruption if it does not lie within the file; those of [`FillCache::check_load`].
+    /// Corruption if it does not lie within the file; those of [`Loading::check_load`].
     pub fn read_at(&self, place: BlockPlace, reading: Reading<'_>) -> Result<BatchRead<'_>> {
         self.source.check_load(reading)?;
         let len = self.source.stored_len(place.handle)?;
@@ -615,7 +611,7 @@ impl TableReader {
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
         match &self.source.cache {
-            Some(cache) if reading.fill_cache.keeps() => {
+            Some(cache) if reading.loading.keeps() => {
                 let key = self.source.cache_key(handle, Form::Data);
                 let block = cache.insert(key, Priority::Low, len, write);
                 counts::inserted(reading.watch, Form::Data, &block);

@@ -115,10 +115,10 @@ impl BlockSource {
     /// Asked before a block is loaded.
     ///
     /// # Errors
-    /// Those of [`crate::FillCache::check_load`].
+    /// Those of [`crate::Loading::check_load`].
     #[inline]
     pub fn check_load(&self, reading: Reading<'_>) -> Result<()> {
-        reading.fill_cache.check_load(&*self.monitor.clock)
+        reading.loading.check_load(&*self.monitor.clock)
     }
 
     /// Reads a block with its trailer into `stored`.

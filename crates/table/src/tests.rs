@@ -1,7 +1,7 @@
 //! Tables written and read back, tables of RocksDB's, and tables with every byte broken.
 
 use crate::{
-    FillCache, RangeTombstone, TableIter, TableIterOptions, TableReader, TableReaderOptions, TableWriter,
+    Loading, RangeTombstone, TableIter, TableIterOptions, TableReader, TableReaderOptions, TableWriter,
     TableWriterOptions, check_options,
 };
 use outcrop_base::checksum::ChecksumType;
@@ -173,7 +173,7 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
     assert_eq!(table.properties().num_entries, rows.len() as u64);
     assert_eq!(&scan(&table, TableIterOptions::default()).unwrap(), rows, "seed {seed}");
     let compaction = TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: 10_000,
         ..TableIterOptions::default()
     };
@@ -216,7 +216,7 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
         let lookup = LookupKey::new(&user_key);
         if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
             table
-                .get(&lookup, SeqNum(snapshot), FillCache::Yes, |seq, _, value, block| {
+                .get(&lookup, SeqNum(snapshot), Loading::Kept, |seq, _, value, block| {
                     assert!(seq.0 <= snapshot);
                     let range = block.as_ptr_range();
                     assert!(value.is_empty() || range.contains(&value.as_ptr()));
@@ -269,6 +269,6 @@ fn range_tombstones_round_trip_and_bound_the_table() {
         assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), rows);
         assert_eq!(scan_backward(&table).unwrap(), rows);
         let lookup = LookupKey::new(b"k1");
-        table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no such key")).unwrap();
+        table.get(&lookup, SeqNum::MAX, Loading::Kept, |_, _, _, _| panic!("no such key")).unwrap();
     }
 }

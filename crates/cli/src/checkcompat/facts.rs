@@ -10,7 +10,7 @@ use outcrop::{Env, Error};
 use outcrop_base::{SeqNum, ValueType, builtin_merge};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{RecoveredColumnFamily, TableFile, Version};
-use outcrop_table::{FillCache, TableIterOptions};
+use outcrop_table::{Loading, TableIterOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
@@ -143,7 +143,7 @@ fn table_features(env: &Env, path: &Path, file: &TableFile) -> Result<BTreeSet<F
         found.insert(Feature::MergeOperator(operator.to_string()));
     }
     let mut iter = table.iter(TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: 1 << 20,
         ..TableIterOptions::default()
     });

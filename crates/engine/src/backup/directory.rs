@@ -27,7 +27,7 @@ impl Layout {
         self.path(&format!("meta/{id}"))
     }
 
-    /// What the meta file is called until it is complete.
+    /// The name of the meta file until it is complete.
     pub fn meta_temporary(&self, id: u32) -> PathBuf {
         self.path(&format!("meta/.{id}.tmp"))
     }
@@ -37,7 +37,7 @@ impl Layout {
         self.path(&format!("private/{id}"))
     }
 
-    /// What a shared file is called until it is complete.
+    /// The name of a shared file until it is complete.
     pub fn shared_temporary(&self, name: &str) -> PathBuf {
         let (dir, file) = name.rsplit_once('/').unwrap_or(("", name));
         self.path(&format!("{dir}/.{file}.tmp"))
@@ -88,14 +88,14 @@ pub fn backup_id(name: &str) -> Option<u32> {
     name.parse::<u32>().ok().filter(|id| *id > 0 && id.to_string() == name)
 }
 
-/// A backup that was looked at.
+/// A backup whose meta file was read.
 #[derive(Clone, Debug)]
 pub struct Backup {
     /// When it was made, seconds since the epoch.
     pub timestamp: i64,
     /// The last write in it.
     pub sequence_number: u64,
-    /// What the application gave with it.
+    /// Metadata that the application gave with it.
     pub app_metadata: Vec<u8>,
     /// Its files.
     pub files: Vec<StoredFile>,

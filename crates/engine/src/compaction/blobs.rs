@@ -17,7 +17,7 @@ use outcrop_env::{OpenWrite, ReadFile};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, Version, file_name};
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
 use outcrop_options::{ColumnFamilyOptions, CompressionOptions, CompressionType, Prepopulate};
-use outcrop_table::FillCache;
+use outcrop_table::Loading;
 use outcrop_table::blob::{BlobIndex, BlobReader, BlobWriter, BlobWriterOptions, record_len};
 use parking_lot::Mutex;
 use std::cell::RefCell;
@@ -100,7 +100,7 @@ impl BlobInput {
         if self.readahead > 0 {
             return self.fetch_ahead(user_key, &BlobIndex::decode(index)?);
         }
-        blob::fetch(&self.tables, &self.cf, files, user_key, index, FillCache::No)
+        blob::fetch(&self.tables, &self.cf, files, user_key, index, Loading::NotKept)
             .map(|value| value.into_vec())
     }
 

@@ -14,7 +14,7 @@ use crate::table_cache::TableCache;
 use outcrop_base::{CompactionFilter, Comparator, FilterContext, Fragments, RangeTombstone, Result};
 use outcrop_manifest::TableFile;
 use outcrop_options::derive;
-use outcrop_table::{FillCache, TableIterOptions};
+use outcrop_table::{Loading, TableIterOptions};
 use std::sync::Arc;
 
 /// The part of the inputs in `range`, without the entries that no reader at `snapshots` can see.
@@ -27,7 +27,7 @@ pub fn compaction_stream(
 ) -> Result<CompactionStream> {
     let compaction = &job.compaction;
     let options = TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: ctx.live.load().compaction_readahead_size as usize,
         pace: ctx.pacing.reads(),
     };

@@ -33,7 +33,7 @@ use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum}
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, VersionEdit, file_name};
 use outcrop_options::CompactionStyle;
-use outcrop_table::{FillCache, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -93,7 +93,7 @@ impl Default for IngestExternalFileOptions {
 /// Epoch of files ingested behind: older than any other. Source: RocksDB's reserve.
 const BEHIND_EPOCH: u64 = 1;
 
-/// A file that was looked at.
+/// A file that was validated.
 struct External {
     source: PathBuf,
     size: u64,
@@ -267,7 +267,7 @@ fn flush_before(
         let state = core.versions.state.lock();
         let Some(cf_state) = state.column_families.get(&cf.id()) else { return Ok(()) };
         let places = tables.iter().zip(&with_data);
-        let places: Vec<Place> = places
+        let places: Vec<TargetLevel> = places
             .map(|(table, with_data)| place(cf_state, &cf.comparator, table, with_data, options))
             .collect();
         let unflushed = !cf_state.memtable.is_empty() || !cf_state.sealed.is_empty();
@@ -329,7 +329,7 @@ impl Placing<'_> {
             let mut place = place(cf, &self.cf.comparator, &table, with_data, self.options);
             if self.overlapping {
                 // One over the other: each needs its place in history.
-                place = Place { level: 0, over_data: true };
+                place = TargetLevel { level: 0, over_data: true };
             }
             self.check(cf, &place)?;
             let mut seq = SeqNum::ZERO;
@@ -351,7 +351,7 @@ impl Placing<'_> {
         Ok((edit, last_seq))
     }
 
-    fn check(&self, cf: &CfState, place: &Place) -> Result<()> {
+    fn check(&self, cf: &CfState, place: &TargetLevel) -> Result<()> {
         if self.options.ingest_behind && place.over_data {
             return Err(Error::invalid_argument(
                 "a file cannot be ingested behind: the last level has keys of its range",
@@ -431,7 +431,7 @@ fn validate_external(
     }
     if options.verify_checksums_before_ingest {
         let mut iter = table.iter(TableIterOptions {
-            fill_cache: FillCache::No,
+            loading: Loading::NotKept,
             readahead_bytes: 1 << 20,
             ..TableIterOptions::default()
         });
@@ -512,7 +512,7 @@ fn has_data(core: &Core, cf: &ColumnFamilyHandle, file: &TableFile, table: &Tabl
     let (begin, comparator) = (user_key(&file.smallest), &cf.comparator);
     let reader = core.ctx.tables.open(cf, table)?;
     let mut iter = reader.iter(TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: 0,
         ..TableIterOptions::default()
     });
@@ -527,8 +527,8 @@ fn has_data(core: &Core, cf: &ColumnFamilyHandle, file: &TableFile, table: &Tabl
     Ok(reader.range_tombstones().iter().any(deletes))
 }
 
-/// Where a table can go.
-struct Place {
+/// The level that a table can be installed on.
+struct TargetLevel {
     level: usize,
     /// Older data of its range is there.
     over_data: bool,
@@ -541,7 +541,7 @@ fn place(
     table: &TableFile,
     with_data: &HashSet<FileNumber>,
     options: &IngestExternalFileOptions,
-) -> Place {
+) -> TargetLevel {
     let levels = &cf.version.levels;
     let cf_options = cf.cf.options.load();
     let shape = LevelShape::of(&cf.version, &cf_options);
@@ -549,11 +549,11 @@ fn place(
     if options.ingest_behind {
         let last = levels.len() - 1;
         let free = !levels[last].files.iter().any(|file| touches(comparator, table, file));
-        return Place { level: if free { last } else { 0 }, over_data: !free };
+        return TargetLevel { level: if free { last } else { 0 }, over_data: !free };
     }
     if cf_options.compaction_style == CompactionStyle::Fifo {
-        // Age decides there what goes first, and only L0 is in the order of age.
-        return Place { level: 0, over_data: true };
+        // FIFO deletes the oldest tables first, and only L0 is in the order of age.
+        return TargetLevel { level: 0, over_data: true };
     }
     let mut level = 0;
     for (number, candidate) in levels.iter().enumerate() {
@@ -561,7 +561,7 @@ fn place(
             continue;
         }
         if candidate.files.iter().any(|file| with_data.contains(&file.number)) {
-            return Place { level, over_data: true };
+            return TargetLevel { level, over_data: true };
         }
         // A running compaction may put a table over the range there.
         let busy = cf.running.iter().any(|running| {
@@ -570,15 +570,15 @@ fn place(
                 && comparator.compare(&running.end, begin).is_ge()
         });
         if busy {
-            // What it moves is older; the file must stay above it.
-            return Place { level, over_data: true };
+            // The tables it moves are older; the file must stay above them.
+            return TargetLevel { level, over_data: true };
         }
         // Between the keys of a table: it goes below.
         if number == 0 || !candidate.files.iter().any(|file| touches(comparator, table, file)) {
             level = number;
         }
     }
-    Place { level, over_data: false }
+    TargetLevel { level, over_data: false }
 }
 
 /// Puts the table's boundaries and history at `seq`.

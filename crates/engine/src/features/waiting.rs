@@ -24,7 +24,7 @@ pub enum Wait {
     No,
 }
 
-/// What [`crate::Db::wait_for_compact`] does besides waiting.
+/// Options of [`crate::Db::wait_for_compact`] besides waiting.
 ///
 /// ```
 /// # use outcrop::WaitForCompactOptions;

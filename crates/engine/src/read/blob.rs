@@ -9,7 +9,7 @@ use outcrop_base::{Error, Result};
 use outcrop_cache::{Cache, CacheKey, Kind, Priority};
 use outcrop_manifest::{BlobFile, BlobFiles, FileNumber};
 use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Watch};
-use outcrop_table::FillCache;
+use outcrop_table::Loading;
 use outcrop_table::blob::{BlobIndex, record_len};
 
 /// Where the value at `offset` of a blob file is in the cache.
@@ -28,7 +28,7 @@ pub fn fetch(
     files: &BlobFiles,
     user_key: &[u8],
     index: &[u8],
-    fill_cache: FillCache,
+    loading: Loading,
 ) -> Result<PinnedValue> {
     let index = BlobIndex::decode(index)?;
     let watching = tables.monitor().begin();
@@ -36,7 +36,7 @@ pub fn fetch(
     let file = find(files, FileNumber(index.file_number))?;
     let clock = &*tables.monitor().clock;
     let Some(cache) = &cf.block_cache else {
-        fill_cache.check_load(clock)?;
+        loading.check_load(clock)?;
         return Ok(PinnedValue::owned(read(tables, cf, file, user_key, &index, watch)?));
     };
     let file_id = *file.cache_file_id.get_or_init(Cache::new_file_id);
@@ -49,9 +49,9 @@ pub fn fetch(
         return Ok(PinnedValue::in_block(&found, &found));
     }
     watch.count(Ticker::BlobDbCacheMiss, 1);
-    fill_cache.check_load(clock)?;
+    loading.check_load(clock)?;
     let value = read(tables, cf, file, user_key, &index, watch)?;
-    if !fill_cache.keeps() || value.is_empty() {
+    if !loading.keeps() || value.is_empty() {
         return Ok(PinnedValue::owned(value));
     }
     let kept = cache.insert(key, Priority::Low, value.len(), |frame| frame.copy_from_slice(&value));

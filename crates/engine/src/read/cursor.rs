@@ -24,7 +24,7 @@ use outcrop_base::keys::{pack, packed_seq, split};
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::TableFile;
-use outcrop_table::{FillCache, TableIterOptions};
+use outcrop_table::{Loading, TableIterOptions};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -115,7 +115,7 @@ pub struct Cursor {
     passed_key: Vec<u8>,
     position: Position,
     shape: Shape,
-    fill_cache: FillCache,
+    loading: Loading,
     key: Vec<u8>,
     value: Vec<u8>,
     held: Option<Held>,
@@ -132,7 +132,7 @@ pub(super) fn merge_view(
     options: &ReadOptions,
 ) -> Result<MergingIter> {
     let table_options = TableIterOptions {
-        fill_cache: options.fill_cache(),
+        loading: options.loading(),
         readahead_bytes: options.readahead_size,
         ..TableIterOptions::default()
     };
@@ -220,7 +220,11 @@ impl Cursor {
             snapshot,
             lower: options.iterate_lower_bound.clone(),
             upper: options.iterate_upper_bound.clone(),
-            prefix_extractor: column_options.prefix_extractor.as_ref().filter(|_| prefix_bound || filters).cloned(),
+            prefix_extractor: column_options
+                .prefix_extractor
+                .as_ref()
+                .filter(|_| prefix_bound || filters)
+                .cloned(),
             prefix_bound,
             filters,
             seek_target: Vec::new(),
@@ -231,7 +235,7 @@ impl Cursor {
             passed_key: Vec::new(),
             position: Position::Invalid,
             shape: Shape::Plain,
-            fill_cache: options.fill_cache(),
+            loading: options.loading(),
             // Room for most keys.
             key: Vec::with_capacity(64),
             value: Vec::new(),
@@ -699,7 +703,7 @@ impl Cursor {
     fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
         let view = self.view.as_ref().expect("kept until dropped");
         let files = &view.version.blob_files;
-        blob::fetch(&self.ctx.tables, &self.cf, files, user_key, index, self.fill_cache)
+        blob::fetch(&self.ctx.tables, &self.cf, files, user_key, index, self.loading)
             .map(PinnedValue::into_vec)
     }
 

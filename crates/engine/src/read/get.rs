@@ -16,7 +16,7 @@ use outcrop_cache::Pinned;
 use outcrop_manifest::{Level, TableFile, Version};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{PerfMetric, Watch};
-use outcrop_table::{FillCache, Reading, TableReader};
+use outcrop_table::{Loading, Reading, TableReader};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -114,8 +114,8 @@ pub(crate) fn newest_in_tables(
     let mut search = Search::default();
     search.begin(version, cf, &lookup);
     let mut newest = None;
-    while let Some(table) = search.next_table(tables, cf, &mut lookup, FillCache::Yes.into())? {
-        table.get(key, SeqNum::MAX, FillCache::Yes, |seq, _, _, _| {
+    while let Some(table) = search.next_table(tables, cf, &mut lookup, Loading::Kept.into())? {
+        table.get(key, SeqNum::MAX, Loading::Kept, |seq, _, _, _| {
             newest = Some(seq);
             ControlFlow::Break(())
         })?;

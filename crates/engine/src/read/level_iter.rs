@@ -118,7 +118,7 @@ impl LevelIter {
         let goes_on = self.files.get(index + 1).is_some_and(|next| within.has(split(&next.smallest).0));
         if let Some(file) = self.files.get(index).filter(|_| !goes_on)
             && let Ok(table) = self.tables.open(&self.cf, file)
-            && !table.may_contain_prefix(within.extractor, within.prefix, self.options.fill_cache)
+            && !table.may_contain_prefix(within.extractor, within.prefix, self.options.loading)
         {
             (self.index, self.table, self.status) = (usize::MAX, None, Ok(()));
             return false;

@@ -30,7 +30,7 @@ pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<Pinne
     let mut results = Vec::with_capacity(keys.len());
     let reading = view.reading();
     for keys in keys.chunks(GROUP) {
-        if reading.fill_cache.is_late(&*view.tables.monitor().clock) {
+        if reading.loading.is_late(&*view.tables.monitor().clock) {
             // As in RocksDB: also what is in memory.
             let late = || Err(Error::new(ErrorKind::TimedOut, ""));
             results.extend(keys.iter().map(|_| late()));

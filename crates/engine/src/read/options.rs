@@ -2,7 +2,7 @@
 
 use crate::snapshots::{Snapshot, SnapshotList};
 use outcrop_base::{Result, SeqNum};
-use outcrop_table::{FillCache, TableProperties};
+use outcrop_table::{Loading, TableProperties};
 use std::fmt;
 use std::sync::Arc;
 
@@ -163,7 +163,7 @@ impl ReadOptions {
 
     /// `fill_cache`, `tier` and `deadline`, as tables take them.
     #[inline]
-    pub(crate) fn fill_cache(&self) -> FillCache {
+    pub(crate) fn loading(&self) -> Loading {
         if self.tier != ReadTier::All || self.deadline != 0 {
             return self.limited();
         }
@@ -171,15 +171,15 @@ impl ReadOptions {
     }
 
     #[inline]
-    fn unlimited(&self) -> FillCache {
-        if self.fill_cache { FillCache::Yes } else { FillCache::No }
+    fn unlimited(&self) -> Loading {
+        if self.fill_cache { Loading::Kept } else { Loading::NotKept }
     }
 
     #[cold]
-    fn limited(&self) -> FillCache {
+    fn limited(&self) -> Loading {
         let loading = match self.tier {
             ReadTier::All => self.unlimited(),
-            ReadTier::Cached => FillCache::OnlyCached,
+            ReadTier::Cached => Loading::Never,
         };
         loading.until(self.deadline)
     }

@@ -31,12 +31,12 @@ impl<'v> ReadView<'v> {
     /// How blocks are read.
     #[inline]
     pub(super) fn reading(&self) -> Reading<'v> {
-        Reading { fill_cache: self.options.fill_cache(), watch: self.watch }
+        Reading { loading: self.options.loading(), watch: self.watch }
     }
 
     /// The value of `user_key` that `index` refers to.
     pub(super) fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<PinnedValue> {
         let files = &self.sources.version.blob_files;
-        blob::fetch(self.tables, self.cf, files, user_key, index, self.options.fill_cache())
+        blob::fetch(self.tables, self.cf, files, user_key, index, self.options.loading())
     }
 }

@@ -212,7 +212,7 @@ fn each_column_family_has_a_time_of_its_own_and_values_without_one_are_damage() 
 #[test]
 fn random_histories_keep_what_has_time_left() {
     let seed = seed("ttl", 21);
-    let mut rng = Rng(seed);
+    let mut rng = Rng::new(seed);
     for round in 0..20 {
         let world = World::new();
         let mut model: BTreeMap<String, (String, u64)> = BTreeMap::new();

@@ -97,7 +97,7 @@ fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
         scan(
             &table,
             TableIterOptions {
-                fill_cache: FillCache::No,
+                loading: Loading::NotKept,
                 readahead_bytes: 4096,
                 ..TableIterOptions::default()
             }
@@ -109,7 +109,7 @@ fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
         let lookup = LookupKey::new(user_key);
         let mut got = None;
         if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
-            table.get(&lookup, SeqNum(packed >> 8), FillCache::Yes, |_, _, found, _| {
+            table.get(&lookup, SeqNum(packed >> 8), Loading::Kept, |_, _, found, _| {
                 got = Some(found.to_vec());
                 ControlFlow::Break(())
             })?;
@@ -225,7 +225,7 @@ fn forged_blocks_with_valid_checksums_never_panic() {
             let _ = scan(
                 &table,
                 TableIterOptions {
-                    fill_cache: FillCache::No,
+                    loading: Loading::NotKept,
                     readahead_bytes: 4096,
                     ..TableIterOptions::default()
                 },
@@ -234,8 +234,8 @@ fn forged_blocks_with_valid_checksums_never_panic() {
                 let lookup = LookupKey::new(split(key).0);
                 let _ = table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF);
                 let prefix = &lookup.user_key[..lookup.user_key.len().min(3)];
-                let _ = table.may_contain_prefix(&PrefixExtractor::Capped(3), prefix, FillCache::Yes);
-                let _ = table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| ControlFlow::Break(()));
+                let _ = table.may_contain_prefix(&PrefixExtractor::Capped(3), prefix, Loading::Kept);
+                let _ = table.get(&lookup, SeqNum::MAX, Loading::Kept, |_, _, _, _| ControlFlow::Break(()));
             }
         }
         assert!(opened > 100, "the decoders after the opening are reached");

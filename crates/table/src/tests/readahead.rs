@@ -79,7 +79,7 @@ fn a_scan_reads_growing_stretches_and_asks_for_each_before_it_comes_to_it() {
 #[test]
 fn a_stretch_that_was_asked_for_begins_with_the_first_block() {
     let (data_size, events) = watched_scan(TableIterOptions {
-        fill_cache: FillCache::No,
+        loading: Loading::NotKept,
         readahead_bytes: 100_000,
         ..TableIterOptions::default()
     });
@@ -93,7 +93,7 @@ fn a_stretch_that_was_asked_for_begins_with_the_first_block() {
 fn a_buffered_file_is_asked_for_as_far_as_told_and_copied_in_small_stretches() {
     let asked = 400_000;
     let options =
-        TableIterOptions { fill_cache: FillCache::No, readahead_bytes: asked, ..TableIterOptions::default() };
+        TableIterOptions { loading: Loading::NotKept, readahead_bytes: asked, ..TableIterOptions::default() };
     let (data_size, events) = watched_scan(options);
     let (mut read_to, mut hinted_to) = (0, None);
     for event in events {

@@ -102,14 +102,14 @@ fn check_prefixes(
     for (key, value) in rows {
         let (user_key, packed) = split(key);
         if let Some(prefix) = extractor.transform(user_key) {
-            let found = table.may_contain_prefix(extractor, prefix, FillCache::Yes);
+            let found = table.may_contain_prefix(extractor, prefix, Loading::Kept);
             assert!(found, "prefix of {user_key:?}, seed {seed}");
         }
         let lookup = LookupKey::new(user_key);
         assert!(table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF), "{user_key:?}, seed {seed}");
         let mut got = None;
         table
-            .get(&lookup, SeqNum(packed >> 8), FillCache::Yes, |_, _, found, _| {
+            .get(&lookup, SeqNum(packed >> 8), Loading::Kept, |_, _, found, _| {
                 got = Some(found.to_vec());
                 ControlFlow::Break(())
             })
@@ -144,9 +144,8 @@ fn filters_of_every_kind_exclude_most_strangers() {
                     options.prefix_extractor = extractor.clone();
                     let bytes = write_table(&rows, options);
                     let table = open_with(&bytes, Comparator::Bytewise, None, extractor.clone()).unwrap();
-                    let found = |i: u64| {
-                        table.may_contain_prefix(&six, format!("{i:05}-").as_bytes(), FillCache::Yes)
-                    };
+                    let found =
+                        |i: u64| table.may_contain_prefix(&six, format!("{i:05}-").as_bytes(), Loading::Kept);
                     assert!((0..4000).all(found));
                     let strangers = (10_000..14_000).filter(|i| found(*i)).count();
                     assert!(
@@ -156,9 +155,9 @@ fn filters_of_every_kind_exclude_most_strangers() {
                     assert!(table.properties().num_filter_entries >= 4000);
                     // A reader with another extractor asks nothing of prefixes, nor does one that has another since.
                     let four = PrefixExtractor::Fixed(4);
-                    assert!(table.may_contain_prefix(&four, b"none", FillCache::Yes));
+                    assert!(table.may_contain_prefix(&four, b"none", Loading::Kept));
                     let table = open_with(&bytes, Comparator::Bytewise, None, Some(four.clone())).unwrap();
-                    assert!(table.may_contain_prefix(&four, b"none", FillCache::Yes));
+                    assert!(table.may_contain_prefix(&four, b"none", Loading::Kept));
                 }
             }
         }
@@ -262,7 +261,7 @@ fn external_tables_take_on_the_sequence_number_of_their_file() {
             let mut got = None;
             let lookup = LookupKey::new(b"00003");
             table
-                .get(&lookup, SeqNum(snapshot), FillCache::Yes, |seq, _, _, _| {
+                .get(&lookup, SeqNum(snapshot), Loading::Kept, |seq, _, _, _| {
                     got = Some(seq);
                     ControlFlow::Break(())
                 })
@@ -311,8 +310,8 @@ fn tables_of_tombstones_alone_come_in_every_shape() {
         assert_eq!(table.range_tombstones().len(), 1, "seed {seed}");
         assert_eq!(scan(&table, TableIterOptions::default()).unwrap(), Rows::new(), "seed {seed}");
         let five = PrefixExtractor::Fixed(5);
-        let _ = table.may_contain_prefix(&five, b"abcde", FillCache::Yes);
+        let _ = table.may_contain_prefix(&five, b"abcde", Loading::Kept);
         let lookup = LookupKey::new(b"key");
-        table.get(&lookup, SeqNum::MAX, FillCache::Yes, |_, _, _, _| panic!("no rows")).unwrap();
+        table.get(&lookup, SeqNum::MAX, Loading::Kept, |_, _, _, _| panic!("no rows")).unwrap();
     }
 }
