@@ -319,8 +319,8 @@ impl DbBuilder {
         mut change: impl FnMut(&mut ColumnFamilyDescriptor) -> Result<()>,
     ) -> Result<DbBuilder> {
         self.default_mut();
-        let families = self.default.iter_mut().chain(&mut self.stored).chain(&mut self.families);
-        families.map(&mut change).collect::<Result<()>>()?;
+        let mut families = self.default.iter_mut().chain(&mut self.stored).chain(&mut self.families);
+        families.try_for_each(&mut change)?;
         Ok(self)
     }
 
