@@ -114,26 +114,26 @@ changes! {
         |b| b.delete_range_cf(&(*cf).0, slice(start, start_len), slice(end, end_len));
     rocksdb_writebatch_wi_putv(
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.put(&joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.put(joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_putv_cf(cf: Cf,
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.put_cf(&(*cf).0, &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.put_cf(&(*cf).0, joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_mergev(
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.merge(&joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.merge(joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_mergev_cf(cf: Cf,
         num_keys: c_int, keys: Texts, key_lens: Lens, num_values: c_int, values: Texts, value_lens: Lens)
-        |b| b.merge_cf(&(*cf).0, &joined(num_keys, keys, key_lens), &joined(num_values, values, value_lens));
+        |b| b.merge_cf(&(*cf).0, joined(num_keys, keys, key_lens), joined(num_values, values, value_lens));
     rocksdb_writebatch_wi_deletev(num_keys: c_int, keys: Texts, key_lens: Lens)
-        |b| b.delete(&joined(num_keys, keys, key_lens));
+        |b| b.delete(joined(num_keys, keys, key_lens));
     rocksdb_writebatch_wi_deletev_cf(cf: Cf, num_keys: c_int, keys: Texts, key_lens: Lens)
-        |b| b.delete_cf(&(*cf).0, &joined(num_keys, keys, key_lens));
+        |b| b.delete_cf(&(*cf).0, joined(num_keys, keys, key_lens));
     rocksdb_writebatch_wi_delete_rangev(
         num_keys: c_int, starts: Texts, start_lens: Lens, ends: Texts, end_lens: Lens)
-        |b| b.delete_range(&joined(num_keys, starts, start_lens), &joined(num_keys, ends, end_lens));
+        |b| b.delete_range(joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
     rocksdb_writebatch_wi_delete_rangev_cf(cf: Cf,
         num_keys: c_int, starts: Texts, start_lens: Lens, ends: Texts, end_lens: Lens)
-        |b| b.delete_range_cf(&(*cf).0, &joined(num_keys, starts, start_lens), &joined(num_keys, ends, end_lens));
+        |b| b.delete_range_cf(&(*cf).0, joined(num_keys, starts, start_lens), joined(num_keys, ends, end_lens));
 }
 
 #[unsafe(no_mangle)]

@@ -207,9 +207,10 @@ pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};
 pub use transactions::buckets::LockBuckets;
 pub use transactions::database::TransactionDb;
 pub use transactions::locks::{LockInfo, TransactionState, Waiting};
-pub use transactions::optimistic::{OptimisticTransactionDb, TakeSnapshot};
+pub use transactions::optimistic::OptimisticTransactionDb;
 pub use transactions::options::{
-    OptimisticTransactionDbOptions, TransactionDbOptions, TransactionOptions, ValidatePolicy, WritePolicy,
+    OptimisticTransactionDbOptions, TakeSnapshot, TransactionDbOptions, TransactionOptions, ValidatePolicy,
+    WritePolicy,
 };
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};

@@ -56,7 +56,7 @@ fn names_newer_option(statements: &str) -> bool {
     })
 }
 
-/// What is kept and is not at its default.
+/// Kept options that are not at their defaults.
 fn print_kept(text: &mut String, rows: &[KeptRow], kept: &Kept) {
     for (name, value) in kept.iter() {
         let written = |row: &&KeptRow| row.name == name && row.fate != Fate::Unwritten;
@@ -88,7 +88,7 @@ fn escape(value: &str) -> String {
     out
 }
 
-/// What an OPTIONS file says.
+/// The contents of an OPTIONS file.
 ///
 /// ```
 /// # mod outcrop { pub mod options { pub use outcrop_options::file::LoadedOptions; } }
@@ -749,7 +749,7 @@ mod tests {
             assert_eq!(options.comparator.as_deref(), Some("leveldb.BytewiseComparator"));
             assert_eq!(options.compression, CompressionType::None);
             assert_eq!(options.table.filter_policy, filter_policy);
-            // What no version has any more.
+            // Options that no version has any more.
             for (section, name, _) in &loaded.ignored {
                 let of_tables = section.starts_with("TableOptions");
                 let gone = if of_tables { DEPRECATED_OF_TABLES } else { DEPRECATED };

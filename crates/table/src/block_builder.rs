@@ -28,15 +28,15 @@ pub struct BlockBuilder {
     values: Option<Vec<u8>>,
 }
 
-/// What data blocks are like.
+/// The form of data blocks.
 pub struct DataBlockForm {
     /// Entries between restart points.
     pub restart_interval: u32,
     /// Entries leave out what they share with the one before.
     pub share_prefixes: bool,
-    /// Values stand behind all keys.
+    /// Values stand after all keys.
     pub separate_values: bool,
-    /// A hash table of user keys stands behind the restart points.
+    /// A hash table of user keys stands after the restart points.
     pub hash_index: Option<HashIndexBuilder>,
 }
 
@@ -129,7 +129,7 @@ impl BlockBuilder {
         self.contents.len() + values + 4 * self.restarts.len() + hash_index + 4
     }
 
-    /// What [`BlockBuilder::size`] becomes with the entry, by RocksDB's estimate: blocks are then cut where its
+    /// The [`BlockBuilder::size`] that the block has with the entry, by RocksDB's estimate: blocks are then cut where its
     /// are.
     #[inline]
     pub fn size_after(&self, key: &[u8], value: &[u8]) -> usize {

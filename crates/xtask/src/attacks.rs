@@ -20,7 +20,7 @@ const ROUNDS: usize = 6;
 /// Steps that are timed; the load is not.
 const STEPS: [&str; 3] = ["readrandom", "fwdrange", "overwriteandwait"];
 
-/// What a run is to take, and how often it is done.
+/// The time that a run is to take, and how often it is done.
 struct Size {
     runs: usize,
     seconds: f64,

@@ -23,7 +23,7 @@ const SOURCES: &str = "crates/engine/src";
 /// A path by segments, without `crate`.
 type Segments = Vec<String>;
 
-/// What each file imports, by its name from [`SOURCES`].
+/// The imports of each file, by its name from [`SOURCES`].
 type Imports = BTreeMap<String, BTreeSet<String>>;
 
 /// The circles that have more files than are allowed.

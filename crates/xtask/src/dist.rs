@@ -40,7 +40,7 @@ pub enum Profile {
 /// See the module.
 ///
 /// # Errors
-/// What a compiler, linker, archiver or packager says; in tests, which program found what.
+/// The words of a compiler, linker, archiver or packager; in tests, which program found what.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
     match arguments {
@@ -58,7 +58,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     }
 }
 
-/// What was made.
+/// The files that were made.
 pub struct Made {
     pub tree: PathBuf,
     pub tarball: PathBuf,

@@ -7,7 +7,7 @@ use crate::{cargo, root, tree_seed};
 use std::path::PathBuf;
 use std::process::Command;
 
-/// What a target gets in `cargo xtask ci`, for each of two seeds: so many cases, unless time is up before.
+/// The share of a target in `cargo xtask ci`, for each of two seeds: so many cases, unless time is up before.
 const CI_CASES: &str = "200000";
 const CI_SECONDS: &str = "3";
 
@@ -23,7 +23,7 @@ pub fn ci() -> Result<(), String> {
 /// A profile, and the directory Cargo puts what it builds with it into.
 type Profile = (&'static str, &'static str);
 
-/// What tests are built with: already there in CI.
+/// The profile that tests are built with: already there in CI.
 const DEBUG: Profile = ("dev", "debug");
 /// As fast as a release, with a debug build's assertions: several times the cases per second.
 const FUZZ: Profile = ("fuzz", "fuzz");
@@ -31,7 +31,7 @@ const FUZZ: Profile = ("fuzz", "fuzz");
 /// Runs the fuzzer with these arguments.
 ///
 /// # Errors
-/// What failed, and the arguments that repeat it.
+/// The target that failed, and the arguments that repeat it.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     run_built(FUZZ, arguments)
 }

@@ -99,7 +99,7 @@ fn build() -> Result<PathBuf, String> {
         .ok_or_else(|| "cargo did not say where it put the benchmark `operations`".to_string())
 }
 
-/// What a command printed, on standard output and standard error.
+/// The output of a command, on standard output and standard error.
 fn output(command: &mut Command) -> Result<(String, String), String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| format!("{name}: {error}"))?;

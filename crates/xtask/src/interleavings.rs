@@ -19,7 +19,7 @@ const UNDER_MIRI: [(&str, &[&str]); 3] = [
     ("outcrop", &["superversion::", "write::group::"]),
 ];
 
-/// What to say where Miri is not there.
+/// The message where Miri is not there.
 const HOW_TO_INSTALL: &str = "rustup toolchain install nightly --component miri,rust-src";
 
 /// Runs the models. Where nothing may be downloaded and loom is not there, says so.
@@ -69,7 +69,7 @@ pub fn miri(seed: u32) -> Result<(), String> {
         let mut command = rustup_cargo();
         command.args(["miri", "test", "--package", package, "--lib", "--"]).args(names);
         command.env("CARGO_TARGET_DIR", target().join("miri"));
-        // What a cache leaves to pins that outlive it counts as a leak.
+        // Memory that a cache leaves to pins that outlive it counts as a leak.
         let flags = format!("-Zmiri-disable-isolation -Zmiri-ignore-leaks -Zmiri-seed={seed}");
         let output = command.env("MIRIFLAGS", flags).output().map_err(|error| format!("rustup: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout);

@@ -158,13 +158,13 @@ fn ci(offline: bool) -> Result<(), String> {
     step("pingpong", pingpong::of_tree)
 }
 
-/// What is looked at before each commit.
+/// The checks before each commit.
 fn check() -> Result<(), String> {
     style()?;
     step("unit tests", || cargo(&["test", "--workspace", "--lib", "--bins", "--quiet"], None))
 }
 
-/// What needs no program to run.
+/// The checks that need no program to run.
 fn style() -> Result<(), String> {
     step("fmt", || cargo(&["fmt", "--all", "--check"], None))?;
     step("tidy", || tidy::check(&root()))?;

@@ -30,7 +30,7 @@ pub fn library(name: &str, packages: &[&str], install: Install) -> Result<PathBu
     obtain(name, packages, install, || find_library(name))
 }
 
-/// What `find` finds, now or once one of `packages` is installed.
+/// The result of `find`, now or once one of `packages` is installed.
 fn obtain(
     name: &str,
     packages: &[&str],

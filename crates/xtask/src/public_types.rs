@@ -36,7 +36,7 @@ fn parse(path: &Path) -> Result<syn::File, String> {
     syn::parse_file(&tidy::read(path)?).map_err(|error| format!("{}: {error}", path.display()))
 }
 
-/// What the front page exports.
+/// The exports of the front page.
 #[derive(Default)]
 struct Exports {
     /// The paths of `pub use`, those in public modules of the page too.
@@ -125,7 +125,7 @@ fn declaring_macro(file: &syn::File, name: &str) -> Option<String> {
     })
 }
 
-/// What a macro that one of the files declares is made of, its documentation too.
+/// The tokens of a macro that one of the files declares, its documentation too.
 fn text_of_macro(files: &[syn::File], name: &str) -> String {
     let declared = files.iter().flat_map(|file| &file.items).filter_map(|item| match item {
         Item::Macro(item) => {

@@ -11,7 +11,7 @@ pub fn make_dir(dir: &Path) -> Result<(), String> {
 /// The directory of the sources of `librocksdb-sys`: see [`sources_of`].
 ///
 /// # Errors
-/// What cargo says.
+/// The words of cargo.
 pub fn sources(version: &str, dir: &Path) -> Result<PathBuf, String> {
     sources_of("librocksdb-sys", version, dir)
 }
@@ -20,7 +20,7 @@ pub fn sources(version: &str, dir: &Path) -> Result<PathBuf, String> {
 /// is never built.
 ///
 /// # Errors
-/// What cargo says.
+/// The words of cargo.
 pub fn sources_of(name: &str, version: &str, dir: &Path) -> Result<PathBuf, String> {
     let package = dir.join("sources");
     make_dir(&package.join("src"))?;

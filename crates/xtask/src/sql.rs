@@ -11,7 +11,7 @@ const SERVERS: [(&str, &str); 3] = [("postgres", "12.x"), ("postgres", "18.x"), 
 /// Fetches what is missing, and runs the tests of `crates/cli/tests/sql` on it.
 ///
 /// # Errors
-/// What cannot be had, or that a test failed.
+/// A program that cannot be had, or a test that failed.
 pub fn run(install: Install) -> Result<(), String> {
     // The archive of MySQL lacks it.
     packages::library("libaio", &["libaio1", "libaio1t64"], install)?;

@@ -39,7 +39,7 @@ pub fn violations(root: &Path) -> Result<Vec<String>, String> {
     Ok(violations)
 }
 
-/// What the table says, by crate.
+/// The column of the table, by crate.
 fn column(document: &str) -> BTreeMap<String, BTreeSet<String>> {
     let section =
         document.split("\n## ").find(|section| section.starts_with("The crates")).unwrap_or_default();

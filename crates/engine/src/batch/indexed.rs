@@ -30,7 +30,7 @@ use std::sync::Arc;
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct IndexedBatchOptions {
-    /// The index has one entry for what was put or deleted under a key. What is read is the same; default false.
+    /// The index has one entry for what was put or deleted under a key. Reads give the same; default false.
     pub overwrite_key: bool,
     /// Longest batch, in bytes of its wire form; 0, the default: no limit. A record that would exceed it is not added.
     pub max_bytes: usize,
@@ -122,16 +122,16 @@ impl<'f> Family<'f> {
     }
 }
 
-/// What the records of a key come to.
+/// The sum of the records of a key.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Found {
     /// Merge operands above the base.
     pub operands: MergeOperands,
-    /// What is below them.
+    /// The record below them.
     pub base: Base,
 }
 
-/// What is below merge operands.
+/// The record below merge operands.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum Base {
     /// The batch does not say.
@@ -145,7 +145,7 @@ pub enum Base {
     Entity(Vec<u8>),
 }
 
-/// What a batch says of a key.
+/// The effect of a batch on a key.
 ///
 /// ```
 /// # use outcrop::*;
@@ -163,7 +163,7 @@ pub enum BatchValue {
     Deleted,
     /// Its value; of a wide-column entity the default column.
     Value(Vec<u8>),
-    /// What is to be merged with what is below.
+    /// Operands to be merged with the value of the database.
     Merging(MergeOperands),
 }
 
@@ -198,7 +198,7 @@ fn default_column(entity: &[u8]) -> Result<Vec<u8>> {
     Ok(wide_columns::default_column(entity)?.map_or(Vec::new(), |column| column.value.to_vec()))
 }
 
-/// What a batch and its iterators share.
+/// State that a batch and its iterators share.
 pub struct Contents {
     batch: WriteBatch,
     indexes: BTreeMap<u32, KeyIndex>,
@@ -228,7 +228,7 @@ impl Contents {
         &self.options.backup_comparator
     }
 
-    /// What the records of `key` in column family `id` come to.
+    /// The sum of the records of `key` in column family `id`.
     pub fn find(&self, id: u32, key: &[u8]) -> Found {
         let mut found = Found::default();
         let Some((index, rep)) = self.index(id) else { return found };

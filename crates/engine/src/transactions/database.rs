@@ -96,7 +96,7 @@ impl TransactionDb {
         Ok(TransactionDb { shared: Arc::new(shared) })
     }
 
-    /// The database. What is written to it directly passes by all locks.
+    /// The database. Writes to it directly pass by all locks.
     pub fn db(&self) -> &Arc<Db> {
         &self.shared.db
     }
@@ -121,7 +121,7 @@ impl TransactionDb {
 
     /// Transactions that are prepared and not decided, and that nobody has in hand: they were left so when the database was closed
     /// or crashed, or were dropped. They hold no locks; decide them before others touch their keys. Their decisions are synced.
-    /// What one has written to a column family that is gone is left out.
+    /// Writes to a column family that is gone are left out.
     ///
     /// # Errors
     /// Corruption if the writes of one make no sense; then all are still there for the next call.

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU8, AtomicU64, Ordering};
 use std::time::Duration;
 
-/// What a transaction has come to.
+/// How far a transaction has come.
 ///
 /// ```
 /// # use outcrop::*;
@@ -80,7 +80,7 @@ pub struct Owner {
     waiting: Mutex<Option<Waiting>>,
 }
 
-/// What a transaction waits for.
+/// The lock that a transaction waits for.
 ///
 /// ```
 /// # use outcrop::*;
@@ -97,7 +97,7 @@ pub struct Waiting {
     pub column_family: u32,
     /// The key.
     pub key: Vec<u8>,
-    /// Who holds it.
+    /// The transactions that hold it.
     pub holders: Vec<u64>,
 }
 
@@ -143,7 +143,7 @@ impl Owner {
         self.expires.store(0, Ordering::Relaxed);
     }
 
-    /// What it waits for, or could not lock in time when it last tried.
+    /// The lock that it waits for, or could not get in time when it last tried.
     pub fn waiting(&self) -> Option<Waiting> {
         self.waiting.lock().clone()
     }
@@ -199,7 +199,7 @@ pub struct LockInfo {
     pub column_family: u32,
     /// The key.
     pub key: Vec<u8>,
-    /// Who holds it.
+    /// The transactions that hold it.
     pub holders: Vec<u64>,
     /// One holds it alone.
     pub exclusive: bool,

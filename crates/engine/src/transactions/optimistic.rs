@@ -7,7 +7,7 @@
 use super::buckets::LockBuckets;
 use super::database::keep_history;
 use super::locks::Owner;
-use super::options::{OptimisticTransactionDbOptions, ValidatePolicy};
+use super::options::{OptimisticTransactionDbOptions, TakeSnapshot, ValidatePolicy};
 use super::shared::Optimistic;
 use super::transaction::{Manager, Transaction};
 use super::validation::{Reach, check_unchanged};
@@ -118,25 +118,6 @@ impl OptimisticTransactionDb {
         }
         self.shared.db.write_with(batch, options)
     }
-}
-
-/// Whether a transaction gets a snapshot when it begins.
-///
-/// ```
-/// # use outcrop::*;
-/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
-/// # let db = OptimisticTransactionDb::open_with(builder, OptimisticTransactionDbOptions::default())?;
-/// let txn = db.begin_with(&WriteOptions::default(), TakeSnapshot::AtBegin);
-/// assert!(txn.snapshot().is_some());
-/// # outcrop::Result::Ok(())
-/// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum TakeSnapshot {
-    /// It gets none by itself.
-    #[default]
-    No,
-    /// It gets one.
-    AtBegin,
 }
 
 impl Transaction {

@@ -10,12 +10,12 @@
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum WritePolicy {
-    /// What a transaction writes is in the database once it is committed, and not before.
+    /// Writes of a transaction are in the database once it is committed, and not before.
     #[default]
     Committed,
-    /// What is prepared is in the database: not supported.
+    /// They are in the database once it is prepared: not supported.
     Prepared,
-    /// What is written is in the database before it is prepared: not supported.
+    /// They are in the database before it is prepared: not supported.
     Unprepared,
 }
 
@@ -143,4 +143,23 @@ impl Default for OptimisticTransactionDbOptions {
             shared_lock_buckets: None,
         }
     }
+}
+
+/// Whether a transaction gets a snapshot when it begins.
+///
+/// ```
+/// # use outcrop::*;
+/// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+/// # let db = OptimisticTransactionDb::open_with(builder, OptimisticTransactionDbOptions::default())?;
+/// let txn = db.begin_with(&WriteOptions::default(), TakeSnapshot::AtBegin);
+/// assert!(txn.snapshot().is_some());
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum TakeSnapshot {
+    /// It gets none by itself.
+    #[default]
+    No,
+    /// It gets one.
+    AtBegin,
 }

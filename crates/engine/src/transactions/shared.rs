@@ -1,4 +1,4 @@
-//! What the transactions of a database have in common.
+//! State that the transactions of a database have in common.
 
 use super::buckets::LockBuckets;
 use super::locks::{LockManager, Owner};
@@ -27,7 +27,7 @@ pub fn duplicate_name(name: &[u8]) -> Error {
 pub struct Pessimistic {
     /// The database.
     pub db: Arc<Db>,
-    /// Who holds which key.
+    /// The transactions that hold each key.
     pub locks: LockManager,
     /// As it was opened.
     pub options: TransactionDbOptions,

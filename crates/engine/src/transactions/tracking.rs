@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 /// A key of a column family.
 pub type TrackedKey = (u32, Vec<u8>);
 
-/// What is known of a key.
+/// All that is known of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Tracked {
     /// The lowest sequence number since which the key is known not to have changed.
@@ -54,7 +54,7 @@ fn add(keys: &mut BTreeMap<TrackedKey, Tracked>, key: TrackedKey, more: Tracked)
 }
 
 impl Tracker {
-    /// What is known of `key`.
+    /// All that is known of `key`.
     pub fn get(&self, cf: u32, key: &[u8]) -> Option<Tracked> {
         // Few keys: the copy costs less than a map that can be asked without one.
         self.all.get(&(cf, key.to_vec())).copied()
@@ -91,7 +91,7 @@ impl Tracker {
         take(&mut self.all, &key).unwrap_or(false)
     }
 
-    /// What follows is counted apart.
+    /// Later accesses are counted apart.
     pub fn set_save_point(&mut self) {
         self.layers.push(BTreeMap::new());
     }
@@ -111,7 +111,7 @@ impl Tracker {
         gone
     }
 
-    /// What was counted since the last save point belongs to the one before.
+    /// Accesses that were counted since the last save point belong to the one before.
     pub fn pop_save_point(&mut self) {
         let top = self.layers.pop().unwrap_or_default();
         if let Some(below) = self.layers.last_mut() {

@@ -12,8 +12,7 @@
 //! Source: RocksDB `utilities/transactions/transaction_base.cc`.
 
 use super::locks::{Owner, TransactionState, Waiting};
-use super::optimistic::TakeSnapshot;
-use super::options::TransactionOptions;
+use super::options::{TakeSnapshot, TransactionOptions};
 use super::shared::{Optimistic, Pessimistic};
 use super::tracking::{Access, Tracked, Tracker};
 use crate::batch::codec::{Op, WriteBatch};
@@ -113,7 +112,7 @@ pub struct OperationCounts {
     pub merges: u64,
 }
 
-/// What a save point restores besides batch and keys.
+/// The part of a transaction that a save point restores besides batch and keys.
 struct SavePoint {
     snapshot: Option<Snapshot>,
     wanted: Option<Option<SnapshotNotifier>>,
@@ -213,7 +212,7 @@ impl Transaction {
         &self.name
     }
 
-    /// What it has come to.
+    /// How far it has come.
     pub fn state(&self) -> TransactionState {
         self.owner.state()
     }
@@ -233,12 +232,12 @@ impl Transaction {
         self.tracker.len()
     }
 
-    /// What it waits for, or has waited for last in vain.
+    /// The lock that it waits for, or has waited for last in vain.
     pub fn waiting(&self) -> Option<Waiting> {
         self.owner.waiting()
     }
 
-    /// Its batch. What is added here is written with it, and neither locked nor checked.
+    /// Its batch. Records that are added here are written with it, and their keys neither locked nor checked.
     pub fn batch(&self) -> &IndexedBatch {
         &self.batch
     }

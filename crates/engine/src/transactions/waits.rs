@@ -57,7 +57,7 @@ struct Wait {
     step: DeadlockStep,
 }
 
-/// Who waits for whom.
+/// Which transactions wait for which.
 #[derive(Default)]
 pub struct Waits {
     waiting: HashMap<u64, Wait>,

@@ -89,9 +89,9 @@ fn two_phase_history(db: &TransactionDb, steps: &mut Vec<Step>) -> Result<()> {
     for i in 0..TRANSACTIONS {
         let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
         steps.push(Step::Tried);
-        txn.set_name(&name(i))?;
-        txn.put_cf(&default, &name(i), &value(i))?;
-        txn.put_cf(&other, &name(i), &value(i))?;
+        txn.set_name(name(i))?;
+        txn.put_cf(&default, name(i), value(i))?;
+        txn.put_cf(&other, name(i), value(i))?;
         txn.prepare()?;
         steps[i as usize] = Step::Prepared;
         waiting.push((i, txn));
@@ -331,7 +331,7 @@ fn a_snapshot_finds_what_was_written_after_it_wherever_it_is() {
             db.db().flush_cf(&cf).unwrap();
             // So much that memory does not reach back.
             for i in 0..200u64 {
-                db.put_cf_with(&cf, &i.to_be_bytes(), &[0; 4000], &synced()).unwrap();
+                db.put_cf_with(&cf, i.to_be_bytes(), [0; 4000], &synced()).unwrap();
             }
         }
         assert_eq!(busy(&mut txn, b"put"), "Resource busy: ");
@@ -529,7 +529,7 @@ fn run_one(mut txn: Transaction, cf: &ColumnFamilyHandle, id: u64, rng: &mut Rng
         if rng.one_in(2) && !appends.contains(&key) {
             seen.push(id);
             let value: Vec<u8> = seen.iter().flat_map(|id| id.to_le_bytes()).collect();
-            txn.put_cf(cf, &key.to_be_bytes(), &value).ok()?;
+            txn.put_cf(cf, key.to_be_bytes(), value).ok()?;
             appends.push(key);
         }
         if rng.one_in(8) {
@@ -540,7 +540,7 @@ fn run_one(mut txn: Transaction, cf: &ColumnFamilyHandle, id: u64, rng: &mut Rng
         txn.rollback().unwrap();
         return None;
     }
-    let named = rng.one_in(3) && txn.set_name(&id.to_le_bytes()).is_ok();
+    let named = rng.one_in(3) && txn.set_name(id.to_le_bytes()).is_ok();
     if named {
         txn.prepare().ok()?;
     }
@@ -652,7 +652,7 @@ fn transfer(db: &TransactionDb, id: u64, rng: &mut Rng) -> Result<()> {
         let mut value = change(balance(value.as_deref())).to_le_bytes().to_vec();
         // So long that memtables fill.
         value.resize(300, 0);
-        txn.put_cf(cf, &key, &value)
+        txn.put_cf(cf, key, value)
     };
     // Accounts may be overdrawn: numbers wrap round, and their sum does not change.
     change(from, &|balance| balance.wrapping_sub(amount))?;

@@ -1,4 +1,4 @@
-//! What searches and scans ask memory for ahead of reading it. Nothing here changes an answer.
+//! Lines that searches and scans ask memory for ahead of reading them. Nothing here changes an answer.
 
 use super::view::View;
 use crate::prefixes::{Place, place};

@@ -18,7 +18,7 @@ pub(super) struct View<'a> {
     pub anchors: usize,
     /// Every entry is an anchor.
     pub per_entry: bool,
-    /// What all user keys of the block start with.
+    /// The bytes that all user keys of the block start with.
     pub common: &'a [u8],
 }
 

@@ -7,7 +7,7 @@ use outcrop_lab::targets::maven;
 use std::path::Path;
 use std::process::Command;
 
-/// What the pages call our repository, and a checkout of it.
+/// The name of our repository in the pages, and a checkout of it.
 const REPOSITORY: &str = "https://github.com/outcrop-db/outcrop";
 const CHECKOUT: &str = "../outcrop/";
 

@@ -7,7 +7,7 @@ use std::process::{Command, Output};
 /// How long one program of tests may take before it counts as hanging. They take seconds.
 const LIMIT_SECONDS: u32 = 300;
 
-/// What became of a test.
+/// The outcome of a test.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Outcome {
     Passed,
@@ -28,7 +28,7 @@ pub struct Program {
 /// Builds the tests of the package in `dir` into `target`; which, `targets` says to cargo.
 ///
 /// # Errors
-/// What the compiler says.
+/// The words of the compiler.
 pub fn build(dir: &Path, target: &Path, targets: &[&str]) -> Result<Vec<Program>, String> {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(["test", "--no-run", "--quiet", "--message-format=json"]).args(targets);
@@ -78,7 +78,7 @@ pub fn run(program: &Program, dir: &Path) -> Result<BTreeMap<String, Outcome>, S
     Ok(outcomes)
 }
 
-/// What cargo, and the tests that start it, are to see.
+/// The environment of cargo, and of the tests that start it.
 pub fn environment(command: &mut Command, dir: &Path, target: &Path) {
     command.current_dir(dir).env("CARGO_MANIFEST_DIR", dir).env("CARGO_TARGET_DIR", target);
     // Nobody debugs these programs; without the symbols twenty of them are linked in a fraction of the time.
@@ -92,7 +92,7 @@ fn start(program: &Program, dir: &Path, arguments: &[&str]) -> Result<Output, St
     command.output().map_err(|error| format!("{}: {error}", program.path.display()))
 }
 
-/// What the harness said of the test, if it did.
+/// The words of the harness about the test, if it had any.
 fn outcome_in(output: &Output, name: &str) -> Option<Outcome> {
     let text = String::from_utf8_lossy(&output.stdout);
     let row = format!("test {name} ");

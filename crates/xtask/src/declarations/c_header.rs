@@ -16,7 +16,7 @@ pub enum Type {
     Callback(Box<Signature>),
 }
 
-/// What a function takes and gives.
+/// Arguments and result of a function.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Signature {
     pub parameters: Vec<Parameter>,

@@ -4,7 +4,7 @@ use super::c_header::{Header, Parameter, Signature, Type};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-/// What stands at the top of every file.
+/// The top of every file.
 pub const TOP: &str = "// Made by `REWRITE=1 cargo xtask declarations`; not to be changed by hand.\n";
 
 /// Names of parameters in C that are words of Rust.

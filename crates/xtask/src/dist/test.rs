@@ -21,7 +21,7 @@ const CGO: [(&str, &str); 3] = [
 /// Runs them all; `dir` is for what they build.
 ///
 /// # Errors
-/// What the first that does not build or run said.
+/// The words of the first that does not build or run.
 pub fn run(made: &Made, dir: &Path) -> Result<(), String> {
     let place = dir.join("test");
     if place.exists() {

@@ -8,7 +8,7 @@ use outcrop_base::{Error, ErrorKind, Result};
 /// `get(key)` and `look_up(key)` read the default column family, of which the batch knows no merge operator; `get_cf(&cf, key)` and
 /// `look_up_cf(&cf, key)` another, or the default one by its handle.
 impl IndexedBatch {
-    /// What the batch alone says of `key`.
+    /// The effect of the batch alone on `key`.
     ///
     /// # Errors
     /// InvalidArgument if it needs a merge operator that is not there; Corruption if an entity does not decode.
