@@ -322,3 +322,34 @@ fn listeners_are_told_of_a_failed_manifest_once_it_is_unlocked() {
         assert!(change(&parts.versions).is_err());
     }
 }
+
+/// Resumes as soon as it is told of an error.
+struct Resumer {
+    versions: std::sync::Weak<VersionSet>,
+    fs: Arc<outcrop_env::faulty::FaultyFs>,
+}
+
+impl crate::events::EventSink for Resumer {
+    fn tell(&self, _: crate::events::Event<'_>) {
+        self.fs.faults().heal();
+        let versions = self.versions.upgrade().expect("it tells");
+        versions.restart_manifest().unwrap();
+        let mut state = versions.state.lock();
+        (state.background_error, state.severity) = (None, None);
+        versions.refuse_writes(false);
+    }
+}
+
+#[test]
+fn an_error_of_the_manifest_does_not_come_back_after_a_resume() {
+    let parts = Parts::new();
+    let versions = Arc::downgrade(&parts.versions);
+    parts.ctx.set_event_sink(Arc::new(Resumer { versions, fs: parts.fs.clone() }));
+    parts.faults().only(Some("MANIFEST"));
+    parts.faults().fail_at(parts.faults().changes(), EIO, true);
+    let edit = || vec![adding(1, &[table(20, "a", "c")])];
+    parts.versions.log_and_apply(edit(), |_| panic!("nothing is installed")).unwrap_err();
+    assert!(parts.versions.state.lock().background_error.is_none());
+    assert!(!parts.versions.refuses_writes());
+    parts.versions.log_and_apply(edit(), |_| {}).unwrap();
+}
