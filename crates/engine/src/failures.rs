@@ -229,6 +229,16 @@ impl VersionSet {
         self.plan_retry(&mut state);
     }
 
+    /// Flushes and compactions rest for a while after a panic outside of a job that a listener took away: picking the same again
+    /// would fail again at once.
+    pub fn pause_picking(&self) {
+        self.pause_flushes();
+        let now = self.ctx.env.clock.monotonic_nanos();
+        let mut state = self.state.lock();
+        state.compaction_pause = Some(CompactionPause::after_picking(now));
+        self.plan_retry(&mut state);
+    }
+
     /// Has upkeep look at what failed when time has come.
     pub fn plan_retry(&self, state: &mut DbState) {
         let resume = state.auto_resume.filter(|resume| !resume.running).map(|resume| resume.due_nanos);
