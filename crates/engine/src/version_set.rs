@@ -248,9 +248,7 @@ impl VersionSet {
             }
         }
         then(&mut state);
-        for edit in
-            edits.iter().filter(|edit| edit.new_files.iter().any(|(_, file)| file.marked_for_compaction))
-        {
+        for edit in edits.iter().filter(|edit| edit.changes_tables()) {
             if let Some(cf) = state.column_families.get_mut(&edit.column_family) {
                 cf.mark_new(&edit.new_files);
             }
