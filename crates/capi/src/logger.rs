@@ -5,7 +5,6 @@ use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int, c_uint, c_void, size_t};
 use outcrop::{LogLevel, Logger};
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 /// Null inside: that of options without a logger.
@@ -36,11 +35,9 @@ impl Logger for Callback {
         let level = if level == LogLevel::Header { LogLevel::Info } else { level };
         let mut text = [text.as_bytes(), b"\0"].concat();
         let len = text.len() - 1;
-        // A line that is lost fails no operation.
-        let _ = catch_unwind(AssertUnwindSafe(|| {
-            // SAFETY: the contract of the C API; the text lives until the call returns.
-            unsafe { call(self.state, level as c_uint, text.as_mut_ptr().cast(), len) }
-        }));
+        // An exception or a panic of the callback goes through to the engine, which catches those of every logger.
+        // SAFETY: the contract of the C API; the text lives until the call returns.
+        unsafe { call(self.state, level as c_uint, text.as_mut_ptr().cast(), len) }
     }
 }
 

@@ -116,6 +116,8 @@ pub struct CompactionPause {
     pub until_nanos: u64,
     /// Bytes that must be free by then, or it goes on; 0: none.
     pub needed_bytes: u64,
+    /// Those that somebody asked for rest as well: picking one fails.
+    pub of_picking: bool,
 }
 
 impl CompactionPause {
@@ -126,7 +128,14 @@ impl CompactionPause {
         CompactionPause {
             until_nanos: now + wait.as_nanos() as u64,
             needed_bytes: if error.kind() == ErrorKind::NoSpace { input_bytes } else { 0 },
+            of_picking: false,
         }
+    }
+
+    /// After picking one failed at `now`.
+    pub fn after_picking(now: u64) -> CompactionPause {
+        let until_nanos = now + COMPACTION_PAUSE.as_nanos() as u64;
+        CompactionPause { until_nanos, needed_bytes: 0, of_picking: true }
     }
 }
 

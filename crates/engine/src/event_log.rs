@@ -5,6 +5,7 @@
 
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::compaction::job::CompactionJob;
+use crate::compaction::outcome::Ran;
 use crate::context::DbContext;
 use crate::events::reasons::CompactionReason;
 use crate::info_log::{LogLevel, hand_over, log_line};
@@ -121,16 +122,22 @@ pub fn compaction_finished(
     ctx: &DbContext,
     job: u64,
     (family, output_level): (&str, usize),
-    (stats, outputs): (&LevelStats, usize),
+    (stats, ran): (&LevelStats, &Ran),
     version: &Version,
 ) {
-    LogEvent::new(ctx, job, "compaction_finished")
+    let mut event = LogEvent::new(ctx, job, "compaction_finished")
         .text("cf_name", family)
         .number("compaction_time_micros", stats.micros)
         .number("compaction_time_cpu_micros", stats.cpu_micros)
         .number("output_level", output_level as u64)
-        .number("num_output_files", outputs as u64)
-        .number("total_output_size", stats.bytes_written)
+        .number("num_output_files", ran.tables.len() as u64)
+        .number("total_output_size", ran.tables.iter().map(|file| file.size).sum());
+    if !ran.blob_files.is_empty() {
+        event = event
+            .number("num_blob_output_files", ran.blob_files.len() as u64)
+            .number("total_blob_output_size", ran.blob_files.iter().map(|file| file.total_bytes).sum());
+    }
+    event
         .number("num_input_records", stats.records_in)
         .number("num_output_records", stats.records_in - stats.records_dropped)
         .list("lsm_state", lsm_state(version).into_iter())

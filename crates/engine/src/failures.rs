@@ -23,6 +23,15 @@ use std::time::Duration;
 /// How soon an attempt to resume is looked for again if no thread could be started for it.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
 
+/// An error that stops writes, and what is left to tell of it.
+pub struct StoppedWrites {
+    error: Error,
+    /// Listeners were not told of it.
+    is_new: bool,
+    /// LOG was not.
+    latched: Option<Severity>,
+}
+
 impl VersionSet {
     /// Latches `error`: writes are refused from here on until resumed.
     pub fn fail_writes(&self, error: Error) -> Error {
@@ -30,12 +39,28 @@ impl VersionSet {
     }
 
     /// The same where not the WAL met it. Listeners are told, and cannot take it away: the tail of the file is unknown.
-    pub fn fail_writes_of(&self, reason: BackgroundErrorReason, error: Error) -> Error {
-        if self.ctx.listens() && self.note_told(&error) {
+    fn fail_writes_of(&self, reason: BackgroundErrorReason, error: Error) -> Error {
+        let stopped = self.stop_writes_untold(error);
+        self.tell_stopped(reason, stopped)
+    }
+
+    /// Latches `error`, which listeners are yet to be told of with [`VersionSet::tell_stopped`]: a lock is held that they may need.
+    pub fn stop_writes_untold(&self, error: Error) -> StoppedWrites {
+        let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
+        let is_new = self.ctx.listens() && self.note_told(&error);
+        let latched = severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, &error);
+        StoppedWrites { error, is_new, latched: latched.then_some(severity) }
+    }
+
+    /// Tells LOG and listeners what stopped writes.
+    pub fn tell_stopped(&self, reason: BackgroundErrorReason, stopped: StoppedWrites) -> Error {
+        let StoppedWrites { error, is_new, latched } = stopped;
+        if let Some(severity) = latched {
+            self.note_stopped(severity, &error);
+        }
+        if is_new {
             self.ctx.tell(Event::BackgroundError(reason, &mut Some(error.clone())));
         }
-        let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
-        self.stop_writes(severity, &error);
         error
     }
 
@@ -84,9 +109,13 @@ impl VersionSet {
 
     fn stop_writes(&self, severity: Severity, error: &Error) {
         if severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, error) {
-            // After the lock: see `DbState`.
-            log_at!(self.ctx, LogLevel::Error, "writes stop ({severity:?}): {error}");
+            self.note_stopped(severity, error);
         }
+    }
+
+    /// After the lock: see `DbState`.
+    fn note_stopped(&self, severity: Severity, error: &Error) {
+        log_at!(self.ctx, LogLevel::Error, "writes stop ({severity:?}): {error}");
     }
 
     /// The error that writes stop with, if tables take all the space that they may and no listener takes the error away. For a flush
@@ -197,6 +226,16 @@ impl VersionSet {
     pub fn pause_flushes(&self) {
         let mut state = self.state.lock();
         state.flush_pause = Some(self.ctx.env.clock.monotonic_nanos() + COMPACTION_PAUSE.as_nanos() as u64);
+        self.plan_retry(&mut state);
+    }
+
+    /// Flushes and compactions rest for a while after a panic outside of a job that a listener took away: picking the same again
+    /// would fail again at once.
+    pub fn pause_picking(&self) {
+        self.pause_flushes();
+        let now = self.ctx.env.clock.monotonic_nanos();
+        let mut state = self.state.lock();
+        state.compaction_pause = Some(CompactionPause::after_picking(now));
         self.plan_retry(&mut state);
     }
 

@@ -1,6 +1,7 @@
 //! The options that a database is opened with: checked, corrected and completed.
 
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
+use crate::partitioner::{FixedPrefixPartitioner, SstPartitionerFactory};
 use outcrop_base::{Comparator, Error, Result, builtin_merge};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_memtable::{MemTablePool, MemoryAccount};
@@ -86,7 +87,7 @@ pub fn add_default_cache(descriptor: &mut ColumnFamilyDescriptor) {
     }
 }
 
-/// Makes names and objects of comparator and merge operator agree.
+/// Makes names and objects of comparator, merge operator and partitioner agree.
 pub fn resolve_objects(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
     let (name, object) = (&mut descriptor.options.comparator, &mut descriptor.parts.comparator);
     if let (Comparator::Bytewise, Some(given)) = (&*object, name.as_deref()) {
@@ -113,6 +114,15 @@ pub fn resolve_objects(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
             *object = Some(found);
         }
         (None, None) => {}
+    }
+    let (kept, object) = (&mut descriptor.options.kept, &mut descriptor.parts.sst_partitioner);
+    match object {
+        Some(factory) => kept.note_partitioner(factory.options_text()),
+        None => {
+            let prefix = kept.partition_prefix();
+            *object = prefix
+                .map(|length| -> Arc<dyn SstPartitionerFactory> { Arc::new(FixedPrefixPartitioner(length)) });
+        }
     }
     Ok(())
 }

@@ -6,7 +6,7 @@
 //! Source: RocksDB `logging/auto_roll_logger.cc`, `file/filename.cc` (`InfoLogFileName`).
 
 use crate::panic::caught;
-use outcrop_base::Result;
+use outcrop_base::{Error, Result};
 use outcrop_env::{Clock, Env, FileSystem, OpenWrite, WriteFile, absolute};
 use outcrop_options::DbOptions;
 use parking_lot::Mutex;
@@ -92,6 +92,9 @@ pub trait Logger: Send + Sync {
     fn log(&self, level: LogLevel, text: &str);
 }
 
+/// How soon another LOG is begun after one could not be written. Microseconds.
+const BEGIN_AGAIN: u64 = 1_000_000;
+
 /// Where lines go.
 pub struct InfoLog {
     sink: Sink,
@@ -113,8 +116,12 @@ struct LogFile {
 /// The open LOG file, and when another begins.
 struct Rolling {
     fs: Arc<dyn FileSystem>,
-    /// `None` once it could not be written.
+    /// `None` while it cannot be written.
     file: Option<Box<dyn WriteFile>>,
+    /// Why lines are lost, if there is no file, and when another is to be begun, in microseconds of the clock.
+    lost: Option<(Error, u64)>,
+    /// The current file was begun and has no line.
+    empty: bool,
     place: LogLocation,
     /// Size from which on the next line begins another file, in bytes; 0: none.
     max_bytes: u64,
@@ -220,6 +227,8 @@ impl InfoLog {
         let mut rolling = Rolling {
             fs: env.fs.clone(),
             file: None,
+            lost: None,
+            empty: false,
             place,
             max_bytes: options.kept.number("max_log_file_size").unwrap_or(0),
             max_seconds: options.kept.number("log_file_time_to_roll").unwrap_or(0),
@@ -311,15 +320,18 @@ impl Rolling {
     /// Begins a file. The one before is written on if there is no other; old ones that cannot be removed stay.
     fn begin(&mut self, now_micros: u64) -> Result<()> {
         self.created_micros = now_micros;
-        self.place.retire(&*self.fs, now_micros)?;
+        if !self.empty {
+            self.place.retire(&*self.fs, now_micros)?;
+        }
         let options = OpenWrite { buffer_size: 4096, ..OpenWrite::default() };
         self.file = Some(self.fs.create(&self.place.current(), options)?);
+        self.empty = true;
         let headers = std::mem::take(&mut self.headers);
         self.write(&headers, now_micros);
         self.headers = headers;
         if let Err(error) = self.place.trim(&*self.fs, self.keep) {
             let text = format!("could not remove an old file of LOG: {error}");
-            self.append(&line_of(LogLevel::Warn, &text, now_micros));
+            self.append(&line_of(LogLevel::Warn, &text, now_micros), now_micros);
         }
         Ok(())
     }
@@ -335,7 +347,20 @@ impl Rolling {
     /// All at once.
     fn write(&mut self, headers: &[String], now_micros: u64) {
         let lines: String = headers.iter().map(|text| line_of(LogLevel::Header, text, now_micros)).collect();
-        self.append(&lines);
+        self.append(&lines, now_micros);
+    }
+
+    /// Begins another file after one that could not be written; lines between are missing. Not with each line, as on a device that is full
+    /// each would cost changes of the directory; one without a line is written over, so that no old file goes for it.
+    fn begin_again(&mut self, now_micros: u64) {
+        let Some((error, due)) = self.lost.take() else { return };
+        if now_micros < due || self.begin(now_micros).is_err() {
+            let due = if now_micros < due { due } else { now_micros.saturating_add(BEGIN_AGAIN) };
+            self.lost.get_or_insert((error, due));
+            return;
+        }
+        let text = format!("lines are missing, as LOG could not be written: {error}");
+        self.append(&line_of(LogLevel::Warn, &text, now_micros), now_micros);
     }
 
     fn line(&mut self, level: LogLevel, text: fmt::Arguments<'_>, now_micros: u64) {
@@ -346,16 +371,21 @@ impl Rolling {
             // Tried again with the next line, or when this file is too old once more.
             let _ = self.begin(now_micros);
         }
+        self.begin_again(now_micros);
         if level == LogLevel::Header {
             return self.begin_with(&[text.to_string()], now_micros);
         }
-        self.append(&line_of(level, &text.to_string(), now_micros));
+        self.append(&line_of(level, &text.to_string(), now_micros), now_micros);
     }
 
-    fn append(&mut self, lines: &str) {
+    fn append(&mut self, lines: &str, now_micros: u64) {
         let Some(open) = &mut self.file else { return };
-        if open.append(lines.as_bytes()).and_then(|()| open.flush()).is_err() {
-            self.file = None;
+        match open.append(lines.as_bytes()).and_then(|()| open.flush()) {
+            Ok(()) => self.empty &= lines.is_empty(),
+            Err(error) => {
+                self.file = None;
+                self.lost = Some((error, now_micros.saturating_add(BEGIN_AGAIN)));
+            }
         }
     }
 }

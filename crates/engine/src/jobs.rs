@@ -6,7 +6,8 @@ use crate::info_log::log_line;
 use crate::snapshots::SnapshotList;
 use crate::version_set::VersionSet;
 use crate::write::wal::ClosedWals;
-use outcrop_base::Result;
+use outcrop_base::{Error, ErrorKind, Result};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// The owners a job may touch. A job needs no database: tests make these by themselves.
@@ -63,6 +64,41 @@ impl JobObserver for LogObserver {
     }
 
     fn ended(&self, _: &JobInfo, _: &Result<()>) {}
+}
+
+thread_local! {
+    /// The database that the calling thread does a job of, by the address of its context; 0: none.
+    static WORKS_FOR: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Marks the calling thread as one that does a job of a database, until it is dropped.
+pub struct OnJob {
+    before: usize,
+}
+
+impl OnJob {
+    /// A job of the database of `ctx` begins on this thread.
+    pub fn of(ctx: &Arc<DbContext>) -> OnJob {
+        OnJob { before: WORKS_FOR.replace(Arc::as_ptr(ctx) as usize) }
+    }
+}
+
+impl Drop for OnJob {
+    fn drop(&mut self) {
+        WORKS_FOR.set(self.before);
+    }
+}
+
+/// Refuses what waits for the jobs of `ctx` to end, on a thread that does one of them: a listener called it.
+///
+/// # Errors
+/// Busy.
+pub fn refuse_on_job(ctx: &Arc<DbContext>, what: &str) -> Result<()> {
+    if WORKS_FOR.get() != Arc::as_ptr(ctx) as usize {
+        return Ok(());
+    }
+    let text = format!("{what} waits for jobs to end, and was called by a listener on the thread of one");
+    Err(Error::new(ErrorKind::Busy, text))
 }
 
 impl JobContext {

@@ -24,13 +24,16 @@ use std::sync::{Arc, Weak};
 ///
 /// | callback | the line of writers |
 /// |---|---|
-/// | flushes, compactions and their parts, ingested files | free |
+/// | compactions and their parts, ingested files | free |
+/// | flushes | free, or held by a caller that waits for this flush: a checkpoint, a backup or another freeze of the files that flushes first, an ingestion over keys in memory, [`Db::resume`] and the attempts to resume |
 /// | [`EventListener::memtable_sealed`] | held |
-/// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | free where a flush or a compaction ends, mostly held elsewhere: in writes, syncs, ingestions, attempts to resume |
+/// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | as of flushes where a flush or a compaction ends, mostly held elsewhere: in writes, syncs, ingestions, attempts to resume |
 ///
-/// While it is held, nobody writes: a callback that writes, flushes and waits, ingests, resumes or changes column families waits for
-/// itself for ever. While it is free, a callback may do all of that with `db`, but must not wait for work that waits for its own thread
-/// (a flush for another flush).
+/// While it is held, nobody writes: a callback that writes, flushes and waits, ingests or changes column families waits for
+/// itself for ever. So a callback of a flush may write only where none of those calls is made; else it hands such work to a
+/// thread of its own, and does not wait for it. While the line is free, a callback may do
+/// all of that with `db`, but must not wait for work that waits for its own thread (a flush for another flush). [`Db::resume`] waits for
+/// all jobs: on the thread of one it is refused with [`crate::ErrorKind::Busy`].
 /// None is called while a database is opened, nor once it closes. One that panics leaves a line in LOG and harms nobody.
 ///
 /// Several listeners are called in the order in which they were given.
@@ -94,8 +97,9 @@ pub trait EventListener: Send + Sync {
         let _ = (db, file);
     }
 
-    /// An error that no caller can answer for, before it stops anything. Set to `None` it stops nothing: a failed flush or compaction is
-    /// tried again after a second. Errors of the WAL and of the MANIFEST, whose tail is unknown then, count all the same.
+    /// An error that no caller can answer for. One of a flush or a compaction stops nothing yet, and nothing at all if `status` is set to
+    /// `None`: it is tried again after a second. One of the WAL or of the MANIFEST, whose tail is unknown then, stops writes already, and
+    /// counts all the same.
     fn background_error(&self, reason: BackgroundErrorReason, status: &mut Option<Error>) {
         let _ = (reason, status);
     }
@@ -153,5 +157,34 @@ fn call(listener: &dyn EventListener, db: &Arc<Db>, event: &mut Event<'_>) {
         Event::BackgroundError(reason, status) => listener.background_error(*reason, status),
         Event::StallChanged(info) => listener.stall_conditions_changed(info),
         Event::MemTableSealed(info) => listener.memtable_sealed(info),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop_base::ErrorKind;
+    use outcrop_env::Env;
+    use parking_lot::Mutex;
+
+    /// Resumes when a flush begins.
+    #[derive(Default)]
+    struct Resumer(Mutex<Vec<Option<ErrorKind>>>);
+
+    impl EventListener for Resumer {
+        fn flush_begin(&self, db: &Arc<Db>, _: &FlushJobInfo) {
+            self.0.lock().push(db.resume().err().map(|error| error.kind()));
+        }
+    }
+
+    #[test]
+    fn a_listener_cannot_resume_on_the_thread_of_a_job() {
+        let resumer = Arc::new(Resumer::default());
+        let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+        let db = builder.listener(resumer.clone()).open().unwrap();
+        db.put("a", "1").unwrap();
+        db.flush().unwrap();
+        assert_eq!(*resumer.0.lock(), [Some(ErrorKind::Busy)]);
+        db.resume().unwrap();
     }
 }

@@ -33,12 +33,18 @@ pub trait SstPartitionerFactory: Send + Sync {
     /// Its name.
     fn name(&self) -> &str;
 
+    /// Its name and its settings as the OPTIONS file has them. Default: the name.
+    fn options_text(&self) -> String {
+        self.name().to_string()
+    }
+
     /// The partitioner of one compaction, or of one part of it; `None`: tables end by their size alone. Called also while a compaction
     /// is picked, with the state of the database locked: it must not wait, nor call the database.
     fn create(&self, context: &PartitionerContext) -> Option<Box<dyn SstPartitioner>>;
 }
 
-/// Asked between the keys of a compaction.
+/// Asked between the keys that a compaction writes. Range tombstones are no keys: one begins or ends no table, and is cut where a table
+/// ends, so that one table can hold those of several parts if no key that stays lies between them. RocksDB asks at their starts as well.
 ///
 /// ```
 /// use outcrop::SstPartitioner;
@@ -105,6 +111,10 @@ pub struct FixedPrefixPartitioner(pub usize);
 impl SstPartitionerFactory for FixedPrefixPartitioner {
     fn name(&self) -> &str {
         "SstPartitionerFixedPrefixFactory"
+    }
+
+    fn options_text(&self) -> String {
+        outcrop_options::kept::fixed_prefix_partitioner(self.0)
     }
 
     fn create(&self, _: &PartitionerContext) -> Option<Box<dyn SstPartitioner>> {

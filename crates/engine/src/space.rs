@@ -2,7 +2,7 @@
 
 use crate::context::DbContext;
 use crate::info_log::{LogLevel, log_at, log_line};
-use crate::sst_file_manager::{TRASH, limit_reached};
+use crate::sst_file_manager::{SstFileManager, TRASH, limit_reached};
 use outcrop_base::Result;
 use outcrop_env::FileSystem;
 use outcrop_manifest::file_name::{FileKind, parse};
@@ -31,21 +31,33 @@ impl DbContext {
         }
     }
 
-    /// Removes an obsolete table or blob file, or renames it to be removed later.
+    /// Removes an obsolete table or blob file, or renames it to be removed later. One that cannot be renamed is removed at once.
+    /// Source: RocksDB `DeleteScheduler::DeleteFile`.
     pub fn remove_dead_file(&self, path: &Path) -> Result<Removal> {
-        let fs = &self.env.fs;
         let manager = self.objects.sst_file_manager.as_ref();
-        let Some(manager) = manager.filter(|manager| manager.delays_removal()) else {
-            fs.remove_file(path)?;
-            self.file_removed(path);
-            return Ok(Removal::Done);
-        };
+        if let Some(manager) = manager.filter(|manager| manager.delays_removal()) {
+            match self.move_to_trash(manager, path) {
+                Ok(trash) => return Ok(Removal::Later(trash)),
+                Err(error) => {
+                    log_at!(self, LogLevel::Error, "could not mark {} as trash: {error}", path.display());
+                }
+            }
+        }
+        self.env.fs.remove_file(path)?;
+        self.file_removed(path);
+        Ok(Removal::Done)
+    }
+
+    fn move_to_trash(&self, manager: &SstFileManager, path: &Path) -> Result<PathBuf> {
+        let fs = &self.env.fs;
         let bytes = fs.file_size(path)?;
-        let trash = PathBuf::from(format!("{}{TRASH}", path.display()));
+        let mut trash = path.as_os_str().to_owned();
+        trash.push(TRASH);
+        let trash = PathBuf::from(trash);
         fs.rename(path, &trash)?;
         manager.forget(fs, path);
         manager.add_trash(fs, trash.clone(), bytes);
-        Ok(Removal::Later(trash))
+        Ok(trash)
     }
 
     /// Has the manager know of the files that there are, and takes up removals that an earlier opening left. A file

@@ -70,8 +70,10 @@ struct TrashFile {
 #[derive(Default)]
 struct Trash {
     files: VecDeque<TrashFile>,
-    /// Until when the rate is used up, by the monotonic clock; 0: nothing was removed yet.
+    /// Until when the rate is used up, by the monotonic clock; 0: nothing was removed yet, or the rate is another one since.
     free_nanos: u64,
+    /// When it was last looked what may be removed; 0: never.
+    checked_nanos: u64,
 }
 
 impl Default for SstFileManager {
@@ -92,6 +94,9 @@ impl Default for SstFileManager {
 
 /// Numbers that order nothing.
 const RELAXED: Ordering = Ordering::Relaxed;
+
+/// The time without removals that is made up for at most: a check may come late.
+const MOST_CREDIT_NANOS: u64 = 2_000_000_000;
 
 impl SstFileManager {
     /// Bytes of all files.
@@ -131,7 +136,9 @@ impl SstFileManager {
 
     /// Changes it.
     pub fn set_delete_rate(&self, bytes_per_second: i64) {
-        self.delete_rate.store(bytes_per_second, RELAXED);
+        if self.delete_rate.swap(bytes_per_second, RELAXED) != bytes_per_second {
+            self.trash.lock().free_nanos = 0;
+        }
     }
 
     /// Files are removed at once while more of the total than this waits for removal. Default 0.25.
@@ -188,8 +195,10 @@ impl SstFileManager {
         self.delete_rate() > 0 && self.trash_size() as f64 <= most
     }
 
-    /// Has `remove` remove what the rate allows by `now`, a time of the monotonic clock.
+    /// Has `remove` remove what the rate allows by `now`, a time of the monotonic clock: files for the time since the last call, and
+    /// one whose time is not used up before the next.
     pub(crate) fn empty_trash(&self, now: u64, remove: impl Fn(&dyn FileSystem, &Path)) {
+        self.trash.lock().begin_check(now);
         while let Some(file) = self.next_trash(now) {
             remove(&*file.fs, &file.path);
             self.forget(&file.fs, &file.path);
@@ -216,8 +225,17 @@ impl SstFileManager {
         let file = trash.files.pop_front()?;
         let cost = u128::from(file.bytes) * 1_000_000_000 / u128::from(rate.max(1));
         let cost = if rate == 0 { 0 } else { u64::try_from(cost).unwrap_or(u64::MAX) };
-        trash.free_nanos = now.saturating_add(cost);
+        trash.free_nanos = trash.free_nanos.saturating_add(cost);
         Some(file)
+    }
+}
+
+impl Trash {
+    /// The rate is free to be used from the last check on, but from no time that is long gone.
+    fn begin_check(&mut self, now: u64) {
+        let last = if self.checked_nanos == 0 { now } else { self.checked_nanos };
+        self.free_nanos = self.free_nanos.max(last.max(now.saturating_sub(MOST_CREDIT_NANOS)));
+        self.checked_nanos = now;
     }
 }
 
@@ -297,19 +315,56 @@ mod tests {
         assert!(!manager.is_max_allowed_space_reached_including_compactions());
     }
 
+    /// Checks at `millis`, and says how many files went.
+    fn removed_at(manager: &SstFileManager, millis: u64) -> usize {
+        let removed = std::cell::Cell::new(0);
+        manager.empty_trash(millis * 1_000_000, |_, _| removed.set(removed.get() + 1));
+        removed.get()
+    }
+
+    fn add_trash(manager: &SstFileManager, fs: &Arc<dyn FileSystem>, files: u64, bytes: u64) {
+        for i in 0..files {
+            manager.add_trash(fs, format!("/a/{i}.sst.trash").into(), bytes);
+        }
+    }
+
     #[test]
     fn trash_goes_at_its_rate() {
         let (manager, fs) = (SstFileManager::default(), fs());
         manager.set_delete_rate(100);
-        for i in 0..3 {
-            manager.add_trash(&fs, format!("/a/{i}.sst.trash").into(), 100);
-        }
-        let second = 1_000_000_000;
-        assert!(manager.next_trash(second).is_some());
-        assert!(manager.next_trash(second + 1).is_none(), "a second's worth is gone");
-        assert!(manager.next_trash(2 * second).is_some());
+        add_trash(&manager, &fs, 5, 100);
+        assert_eq!(removed_at(&manager, 1000), 1);
+        assert_eq!(removed_at(&manager, 1500), 0, "a second's worth is gone");
+        assert_eq!(removed_at(&manager, 2000), 1);
+        assert_eq!(removed_at(&manager, 2999), 0);
+        manager.set_delete_rate(50);
+        assert_eq!(removed_at(&manager, 3000), 1, "counted anew");
+        assert_eq!(removed_at(&manager, 4000), 0);
         manager.set_delete_rate(0);
-        assert!(manager.next_trash(2 * second + 1).is_some(), "at once");
-        assert!(manager.next_trash(2 * second + 2).is_none());
+        assert_eq!(removed_at(&manager, 4001), 2, "at once");
+    }
+
+    #[test]
+    fn one_check_removes_what_the_rate_allows_since_the_last() {
+        let (manager, fs) = (SstFileManager::default(), fs());
+        manager.set_delete_rate(1 << 30);
+        assert_eq!(removed_at(&manager, 1000), 0);
+        add_trash(&manager, &fs, 2000, 2 << 20);
+        // 512 files of 2 MiB are 1 GiB, and one more begins.
+        assert_eq!(removed_at(&manager, 2000), 513);
+        assert_eq!(removed_at(&manager, 3000), 512);
+        // A check that comes an hour late makes up for two seconds.
+        assert_eq!(removed_at(&manager, 3_600_000), 975);
+        assert_eq!(manager.trash_size(), 0);
+    }
+
+    #[test]
+    fn a_reopened_database_finds_its_trash_counted() {
+        let manager = SstFileManager::default();
+        for _ in 0..2 {
+            let fs = outcrop_env::Env::posix().fs;
+            manager.add_trash(&fs, "/a/1.sst.trash".into(), 10);
+        }
+        assert_eq!((manager.total_size(), manager.trash_size()), (10, 10));
     }
 }

@@ -202,12 +202,17 @@ impl CfState {
         self.debt.needs_compaction &= !options.disable_auto_compactions;
     }
 
-    /// Marks those of `files`, which are new, that asked to be compacted.
-    pub fn mark_new(&mut self, files: &[(u32, Arc<TableFile>)]) {
+    /// Marks the tables that asked to be compacted, after `new` ones came: those too that are marked already, as one may have moved, or
+    /// others gone, so that it has nowhere to go.
+    pub fn mark_new(&mut self, new: &[(u32, Arc<TableFile>)]) {
+        if self.marks.requested.is_empty() && !new.iter().any(|(_, file)| file.marked_for_compaction) {
+            return;
+        }
         let deepest = self.version.levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0);
-        let wanted =
-            files.iter().filter(|(level, file)| marks::wants_compaction(file, *level as usize, deepest));
-        self.marks.requested.extend(wanted.map(|(_, file)| file.number));
+        let wanted = self.version.files().filter(|(level, file)| {
+            marks::wants_compaction(file, *level, deepest) || self.suggested.contains(&file.number)
+        });
+        self.marks.requested = wanted.map(|(_, file)| file.number).collect();
     }
 
     /// Recomputes which tables want to be compacted for other reasons than size.

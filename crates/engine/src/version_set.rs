@@ -7,6 +7,7 @@
 use crate::context::DbContext;
 use crate::events::info::WriteStallInfo;
 use crate::events::reasons::BackgroundErrorReason;
+use crate::failures::StoppedWrites;
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::state::{CfState, DbState};
 use crate::write::stall::{WriteStall, condition_of};
@@ -41,8 +42,9 @@ pub struct VersionSet {
 pub enum Unchanged {
     /// Nothing was written.
     Refused(Error),
-    /// The MANIFEST's tail is unknown now, or which MANIFEST is in charge. For [`VersionSet::report_unchanged`].
-    ManifestFailed(Error),
+    /// The MANIFEST's tail is unknown, or which MANIFEST is in charge: writes stop already. For
+    /// [`VersionSet::report_unchanged`].
+    ManifestFailed(StoppedWrites),
 }
 
 impl From<Error> for Unchanged {
@@ -168,12 +170,19 @@ impl VersionSet {
         changed
     }
 
-    /// Stops writes if the MANIFEST failed, and tells listeners: the caller has unlocked it, as they may call the database.
+    /// Stops writes with `error` of `manifest`, which is locked: [`VersionSet::restart_manifest`] comes after this, and the error is
+    /// cleared after that. Were it latched later, it would stop a database that has resumed.
+    pub fn manifest_failed(&self, manifest: &Manifest, error: Error) -> Unchanged {
+        debug_assert!(manifest.failed.is_some());
+        Unchanged::ManifestFailed(self.stop_writes_untold(error))
+    }
+
+    /// Tells listeners and LOG if the MANIFEST failed: the caller has unlocked it, as they may call the database.
     pub fn report_unchanged(&self, failure: Unchanged) -> Error {
         match failure {
             Unchanged::Refused(error) => error,
-            Unchanged::ManifestFailed(error) => {
-                self.fail_writes_of(BackgroundErrorReason::ManifestWrite, error)
+            Unchanged::ManifestFailed(stopped) => {
+                self.tell_stopped(BackgroundErrorReason::ManifestWrite, stopped)
             }
         }
     }
@@ -186,8 +195,8 @@ impl VersionSet {
         // HOLDS manifest across IO: see the module doc.
         let mut manifest = self.manifest.lock();
         self.ctx.check_not_closed().map_err(Unchanged::Refused)?;
-        if let Some(error) = &manifest.failed {
-            return Err(Unchanged::Refused(error.clone()));
+        if let Some(error) = manifest.failed.clone() {
+            return Err(self.manifest_failed(&manifest, error));
         }
         if manifest.writer.size() > self.ctx.live.load().max_manifest_file_size {
             self.replace_manifest(&mut manifest)?;
@@ -202,7 +211,7 @@ impl VersionSet {
             edit.next_file_number = Some(self.ctx.next_file_number());
             edit.last_sequence = Some(last_seq);
         }
-        manifest.log(&edits, &self.ctx.monitor).map_err(Unchanged::ManifestFailed)?;
+        manifest.log(&edits, &self.ctx.monitor).map_err(|error| self.manifest_failed(&manifest, error))?;
         self.install(&edits, versions, then);
         Ok(())
     }
@@ -241,9 +250,7 @@ impl VersionSet {
             }
         }
         then(&mut state);
-        for edit in
-            edits.iter().filter(|edit| edit.new_files.iter().any(|(_, file)| file.marked_for_compaction))
-        {
+        for edit in edits.iter().filter(|edit| edit.changes_tables()) {
             if let Some(cf) = state.column_families.get_mut(&edit.column_family) {
                 cf.mark_new(&edit.new_files);
             }
@@ -306,7 +313,7 @@ impl VersionSet {
             Err(error) => {
                 // CURRENT may name either: an edit in one would be missing from the other.
                 manifest.failed = Some(error.clone());
-                return Err(Unchanged::ManifestFailed(error));
+                return Err(self.manifest_failed(manifest, error));
             }
         };
         manifest.failed = None;

@@ -62,7 +62,9 @@ impl VersionSet {
     fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> std::result::Result<(), Unchanged> {
         edit.next_file_number = Some(self.ctx.next_file_number());
         edit.last_sequence = Some(manifest.last_sequence);
-        manifest.log(std::slice::from_ref(&edit), &self.ctx.monitor).map_err(Unchanged::ManifestFailed)?;
+        manifest
+            .log(std::slice::from_ref(&edit), &self.ctx.monitor)
+            .map_err(|error| self.manifest_failed(manifest, error))?;
         Ok(manifest.wals.apply(&edit)?)
     }
 }

@@ -11,7 +11,7 @@ use outcrop_cache::Cache;
 use outcrop_memtable::MemoryAccount;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering, fence};
 use std::time::Duration;
 
 /// Memory is charged to a cache in parts of so many bytes. Source: RocksDB `cache/cache_reservation_manager.h`.
@@ -168,14 +168,19 @@ impl WriteBufferManager {
     /// Has the cache know how much is used. Mostly that fits what is charged, and nothing is locked.
     fn charge(&self) {
         let Some(charge) = &self.charge else { return };
-        if charge.wanted(self.memory_usage()) == charge.charged() {
-            return;
-        }
-        let _changing = charge.changing.lock();
-        let (charged, wanted) = (charge.charged(), charge.wanted(self.memory_usage()));
-        if wanted != charged {
-            charge.cache.change_reserved(charged as usize, wanted as usize);
-            charge.charged.store(wanted, Ordering::Relaxed);
+        loop {
+            // SeqCst: of a thread that has changed `used` and looks here, and of one that has stored `charged` and looks again, at least
+            // one sees what the other did.
+            fence(Ordering::SeqCst);
+            if charge.wanted(self.memory_usage()) == charge.charged() {
+                return;
+            }
+            let _changing = charge.changing.lock();
+            let (charged, wanted) = (charge.charged(), charge.wanted(self.memory_usage()));
+            if wanted != charged {
+                charge.cache.change_reserved(charged as usize, wanted as usize);
+                charge.charged.store(wanted, Ordering::Relaxed);
+            }
         }
     }
 }
@@ -270,5 +275,30 @@ mod tests {
         assert_eq!(cache.usage(), 256 << 10);
         drop(manager);
         assert_eq!(cache.usage(), 0);
+    }
+
+    #[test]
+    fn of_threads_that_use_and_free_memory_at_once_the_last_leaves_the_right_charge() {
+        const PART: u64 = 300 << 10;
+        let cache = Cache::new(CacheOptions { capacity: 64 << 20, estimated_entry_charge: 0 });
+        let manager = WriteBufferManager::with_cache(0, cache.clone());
+        let start = std::sync::Barrier::new(3);
+        for round in 0..2000 {
+            std::thread::scope(|scope| {
+                for _ in 0..3 {
+                    scope.spawn(|| {
+                        start.wait();
+                        manager.grew(PART);
+                        manager.grew(PART);
+                        manager.freed(2 * PART);
+                    });
+                }
+            });
+            assert_eq!(
+                (manager.memory_usage(), manager.charged_to_cache(), cache.usage()),
+                (0, 0, 0),
+                "{round}"
+            );
+        }
     }
 }

@@ -86,11 +86,14 @@ pub fn process_id() -> u32 {
 }
 
 impl Env {
-    /// The operating system. All databases opened with it share background threads, whoever asked for it.
+    /// The operating system. All databases opened with it share background threads, whoever asked for it, and the file system: objects
+    /// that several databases share tell file systems apart by their addresses.
     pub fn posix() -> Env {
         static SCHEDULER: OnceLock<Arc<Scheduler>> = OnceLock::new();
+        static FILES: OnceLock<Arc<dyn FileSystem>> = OnceLock::new();
         let scheduler = SCHEDULER.get_or_init(Arc::default).clone();
-        Env { scheduler, ..Env::with_file_system(Arc::new(posix::PosixFs)) }
+        let files = FILES.get_or_init(|| Arc::new(posix::PosixFs)).clone();
+        Env { scheduler, ..Env::with_file_system(files) }
     }
 
     /// An empty file system in memory; real time and threads.

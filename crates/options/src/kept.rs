@@ -2,7 +2,7 @@
 //!
 //! A few act through their texts: those of LOG (`info_log_level`, `max_log_file_size`, `log_file_time_to_roll`, `db_log_dir`), `max_background_flushes`
 //! and `max_background_compactions`, `daily_offpeak_time_utc`, `max_bytes_for_level_multiplier_additional`, `rate_limiter_bytes_per_sec`,
-//! `metadata_cache_options`. On the others nothing acts.
+//! `metadata_cache_options`, `sst_partitioner_factory`. On the others nothing acts.
 //!
 //! A program that goes back to RocksDB finds in its OPTIONS file what it had set. Each row says why it may be left without
 //! effect; what would change results or durability is [`Fate::Refused`]: read, kept, and refused when a database is opened with
@@ -56,6 +56,8 @@ pub enum Kind {
     Object,
     /// An object by any name, of which there is none here.
     Name,
+    /// A partitioner: none, or the one that RocksDB has.
+    Partitioner,
     /// Fields in braces, each one of the same words.
     Fields(&'static [&'static str], &'static [&'static str]),
 }
@@ -110,6 +112,17 @@ impl Kept {
     /// A number that is not the default.
     pub fn number(&self, name: &str) -> Option<u64> {
         self.get(name)?.parse().ok()
+    }
+
+    /// The length of the prefixes of which each has tables of its own, if `sst_partitioner_factory` asks for that.
+    pub fn partition_prefix(&self) -> Option<usize> {
+        let fields = self.get(PARTITIONER)?.strip_prefix(FIXED_PREFIX_FIELDS)?;
+        fields.strip_suffix(";}")?.parse().ok()
+    }
+
+    /// Keeps the name and the settings of the partitioner that is given as an object, by whatever name.
+    pub fn note_partitioner(&mut self, text: String) {
+        self.0.insert(PARTITIONER, text);
     }
 
     /// Everything that is not at its default.
@@ -222,10 +235,47 @@ impl Kind {
                 let none = text.is_empty() || text == "nullptr" || text == default;
                 none.then(|| default.to_string())
             }
-            // RocksDB writes the name of what it can make, which here is nothing.
+            // Where one is given as an object, it counts; by a name none is made.
             Kind::Name => Some(default.to_string()),
+            Kind::Partitioner => partitioner(current, text),
             Kind::Fields(fields, words) => of_fields(fields, words, current, text),
         }
+    }
+}
+
+const PARTITIONER: &str = "sst_partitioner_factory";
+const FIXED_PREFIX: &str = "SstPartitionerFixedPrefixFactory";
+/// The fixed-prefix partitioner as RocksDB prints it, up to its length.
+const FIXED_PREFIX_FIELDS: &str = "{id=SstPartitionerFixedPrefixFactory;length=";
+
+/// The partitioner of so many bytes as RocksDB prints it.
+pub fn fixed_prefix_partitioner(length: usize) -> String {
+    format!("{FIXED_PREFIX_FIELDS}{length};}}")
+}
+
+/// None, or the fixed-prefix partitioner; without an id `current` is changed.
+///
+/// Source: RocksDB `db/compaction/sst_partitioner.cc`, `Customizable::GetOptionsMap`.
+fn partitioner(current: &str, text: &str) -> Option<String> {
+    let inner = text.trim();
+    let inner = inner.strip_prefix('{').and_then(|rest| rest.strip_suffix('}')).unwrap_or(inner);
+    let fields: Vec<&str> = inner.split(';').map(str::trim).filter(|field| !field.is_empty()).collect();
+    let (mut id, mut length) = (None, None);
+    for field in fields {
+        match field.split_once('=').map(|(name, value)| (name.trim(), value.trim())) {
+            None => id = Some(field),
+            Some(("id", value)) => id = Some(value),
+            Some(("length", value)) => length = Some(u64::parse(value)?),
+            Some(_) => return None,
+        }
+    }
+    match (id, length) {
+        (None | Some("nullptr"), None) => Some("nullptr".to_string()),
+        (None, Some(_)) if !current.starts_with(FIXED_PREFIX_FIELDS) => None,
+        (None | Some(FIXED_PREFIX), length) => {
+            Some(fixed_prefix_partitioner(usize::try_from(length.unwrap_or(0)).ok()?))
+        }
+        (Some(_), _) => None,
     }
 }
 
@@ -407,7 +457,7 @@ pub static CF_KEPT: &[KeptRow] = kept_rows! {
     mutable newer Written "read_triggered_compaction_threshold" Kind::Real, "0.000000";
     mutable old Written "report_bg_io_stats" Kind::Flag, "false";
     mutable old Written "sample_for_compression" Kind::Number64, "0";
-    fixed old Written "sst_partitioner_factory" Kind::Name, "nullptr";
+    fixed old Written "sst_partitioner_factory" Kind::Partitioner, "nullptr";
     mutable newer Written "target_file_size_is_upper_bound" Kind::Flag, "false";
     mutable newer Written "uncache_aggressiveness" Kind::Number32, "0";
     mutable newer Written "verify_output_flags" Kind::Number32, "0";
@@ -495,6 +545,34 @@ mod tests {
             assert!(kept.set(CF_KEPT, name, text).unwrap(), "{name}");
             let row = CF_KEPT.iter().find(|row| row.name == name).unwrap();
             assert_eq!(kept.get(name).unwrap_or(row.default), printed, "{name}");
+        }
+        for (text, printed) in [
+            ("SstPartitionerFixedPrefixFactory", Some("{id=SstPartitionerFixedPrefixFactory;length=0;}")),
+            ("{length=7;}", Some("{id=SstPartitionerFixedPrefixFactory;length=7;}")),
+            ("nullptr", None),
+            (
+                "{id=SstPartitionerFixedPrefixFactory; length=10;}",
+                Some("{id=SstPartitionerFixedPrefixFactory;length=10;}"),
+            ),
+            (
+                "id=SstPartitionerFixedPrefixFactory;length=1k",
+                Some("{id=SstPartitionerFixedPrefixFactory;length=1024;}"),
+            ),
+            ("", None),
+        ] {
+            assert!(kept.set(CF_KEPT, PARTITIONER, text).unwrap());
+            assert_eq!(kept.get(PARTITIONER), printed, "{text}");
+            let length = printed.map(|text| text.rsplit(['=', ';']).nth(1).unwrap().parse().unwrap());
+            assert_eq!(kept.partition_prefix(), length, "{text}");
+        }
+        for text in [
+            "SstPartitionerFixedPrefix",
+            "{length=7;}",
+            "{id=mine;}",
+            "{id=SstPartitionerFixedPrefixFactory;unknown=1;}",
+        ] {
+            let error = kept.set(CF_KEPT, PARTITIONER, text).unwrap_err();
+            assert!(error.to_string().contains(PARTITIONER), "{error}");
         }
         kept.set(TABLE_KEPT, "metadata_cache_options", "{partition_pinning=kAll;}").unwrap();
         kept.set(TABLE_KEPT, "metadata_cache_options", "top_level_index_pinning=kNone").unwrap();

@@ -153,7 +153,9 @@ impl LevelShape {
         let mut pending = 0u64;
         let mut incoming = 0u64;
         let l0 = &version.levels[0];
-        let l0_due = l0.files.len() as i64 >= i64::from(options.level0_file_num_compaction_trigger)
+        // Below 0 their number starts none. RocksDB counts L0 then whatever it holds, and writes may stop for ever.
+        let trigger = options.level0_file_num_compaction_trigger;
+        let l0_due = trigger >= 0 && l0.files.len() as i64 >= i64::from(trigger)
             || l0.size >= options.max_bytes_for_level_base;
         if l0_due && num_levels > 1 {
             incoming = l0.size;
@@ -194,6 +196,7 @@ fn bytes_not_compacting(version: &Version, level: usize, busy: &BTreeSet<FileNum
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_manifest::{FileNumber, TableFile};
     use outcrop_options::kept::CF_KEPT;
 
     #[test]
@@ -209,5 +212,28 @@ mod tests {
         let name = "max_bytes_for_level_multiplier_additional";
         options.kept.set(CF_KEPT, name, "7:2:3").unwrap();
         assert_eq!(sizes(&options), [100, 2000, 60_000, 600_000]);
+    }
+
+    #[test]
+    fn l0_is_pending_if_a_compaction_of_it_is_due() {
+        let mut version = Version::empty(4);
+        let tables = (1..=3).map(|number| {
+            let file = TableFile::new(FileNumber(number), 100, Vec::new(), Vec::new());
+            std::sync::Arc::new(file)
+        });
+        version.levels[0].files = tables.collect();
+        version.levels[0].size = 300;
+        let pending = |trigger: i32, base: u64| {
+            let options = ColumnFamilyOptions {
+                level0_file_num_compaction_trigger: trigger,
+                level_compaction_dynamic_level_bytes: false,
+                max_bytes_for_level_base: base,
+                ..ColumnFamilyOptions::default()
+            };
+            LevelShape::fixed(4, &options).pending_bytes(&version, &options)
+        };
+        assert_eq!((pending(4, 1000), pending(3, 1000), pending(0, 1000)), (0, 300, 300));
+        assert_eq!(pending(-1, 1000), 0, "their number starts none");
+        assert_eq!(pending(-1, 300), 300, "their size does");
     }
 }

@@ -11,7 +11,7 @@ use super::{Compaction, LevelFiles, Reason, Work};
 use crate::column_family::ColumnFamilyHandle;
 use crate::events::compaction::told_to_caller;
 use crate::events::info::CompactionJobInfo;
-use crate::jobs::JobContext;
+use crate::jobs::{JobContext, OnJob};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::state::CfState;
 use outcrop_base::keys::user_key;
@@ -287,6 +287,7 @@ fn run_on_caller(
         job::start(&mut state, &job);
         job
     };
+    let _on_job = OnJob::of(&jobs.ctx);
     let result = jobs.observed(&job.info(), || run::run(jobs, &job));
     let told = result.map(|ran| RanForCaller {
         info: how.wants_info.then(|| told_to_caller(jobs, &job, &ran)),

@@ -120,7 +120,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
     counts::compacted(&jobs.ctx, job, &stats, &counts);
     let version = job.cf.superversion.load().version.clone();
     let written = (job.cf.name(), compaction.output_level);
-    event_log::compaction_finished(&jobs.ctx, number, written, (&stats, ran.tables.len()), &version);
+    event_log::compaction_finished(&jobs.ctx, number, written, (&stats, &ran), &version);
     log_line!(
         jobs.ctx,
         "[{}] compacted {compaction}: {} -> {} bytes, {} of {} records dropped, {} us",

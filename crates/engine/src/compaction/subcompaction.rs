@@ -16,7 +16,7 @@ use crate::context::DbContext;
 use crate::events::Event;
 use crate::events::compaction as events;
 use crate::events::info::SubcompactionJobInfo;
-use crate::jobs::JobContext;
+use crate::jobs::{JobContext, OnJob};
 use crate::panic::caught;
 use crate::pending_outputs::PendingOutputs;
 use crate::table_cache::TableCache;
@@ -177,6 +177,7 @@ fn run_parts(
         let (ctx_of_thread, cf, pending) = (ctx.clone(), job.cf.clone(), pending.clone());
         let result = slot.clone();
         let task = Box::new(move || {
+            let _on_job = OnJob::of(&ctx_of_thread);
             let output = caught("subcompaction", || part.run(&ctx_of_thread, &cf, &pending));
             *result.lock() = Some(output);
         });

@@ -14,6 +14,7 @@ use crate::features::ingest::{self, IngestExternalFileOptions};
 use crate::features::updates::{self, UpdatesSince};
 use crate::features::waiting::{self, Wait, WaitForCompactOptions};
 use crate::features::wal_files::{self, WalFile};
+use crate::jobs::{OnJob, refuse_on_job};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::options_file;
 use crate::properties;
@@ -348,8 +349,11 @@ impl Db {
     /// nothing is left.
     ///
     /// # Errors
-    /// The error that stops it again, if its cause persists; Corruption cannot be resumed from.
+    /// The error that stops it again, if its cause persists; Corruption cannot be resumed from. Busy: a listener called this on a thread that
+    /// does a job of this database or resumes it, which this would wait for.
     pub fn resume(&self) -> Result<()> {
+        refuse_on_job(&self.core.ctx, "resume")?;
+        let _on_job = OnJob::of(&self.core.ctx);
         stopping::resume(&self.core)
     }
 

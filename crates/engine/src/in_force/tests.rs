@@ -102,3 +102,29 @@ fn names_of_objects_are_looked_up_and_objects_are_named() {
     unknown.options.comparator = Some("mine".into());
     assert!(resolve_objects(&mut unknown).unwrap_err().to_string().contains("give the object"));
 }
+
+#[test]
+fn a_partitioner_is_made_of_its_text_and_printed_if_it_is_given() {
+    let rows = outcrop_options::kept::CF_KEPT;
+    let mut by_text = named("a");
+    let text = "{id=SstPartitionerFixedPrefixFactory;length=2;}";
+    assert!(by_text.options.kept.set(rows, "sst_partitioner_factory", text).unwrap());
+    resolve_objects(&mut by_text).unwrap();
+    let context = crate::partitioner::PartitionerContext {
+        is_full_compaction: false,
+        is_manual_compaction: false,
+        output_level: 1,
+    };
+    let factory = by_text.parts.sst_partitioner.expect("it is asked for");
+    let mut partitioner = factory.create(&context).unwrap();
+    assert!(partitioner.must_end(b"ab1", b"ac1", 0) && !partitioner.must_end(b"ab1", b"ab2", 0));
+    let mut given = named("a");
+    given.parts.sst_partitioner = Some(Arc::new(FixedPrefixPartitioner(5)));
+    resolve_objects(&mut given).unwrap();
+    let printed =
+        outcrop_options::file::print(&DbOptions::default(), &[("default".to_string(), given.options)]);
+    assert!(printed.contains("sst_partitioner_factory={id=SstPartitionerFixedPrefixFactory;length=5;}"));
+    let mut none = named("a");
+    resolve_objects(&mut none).unwrap();
+    assert!(none.parts.sst_partitioner.is_none());
+}

@@ -82,6 +82,26 @@ fn a_file_that_cannot_be_begun_is_tried_again() {
     assert_eq!(logged.text().lines().count(), 1);
 }
 
+#[test]
+fn a_file_that_cannot_be_written_is_followed_by_another() {
+    let logged = Logged::new();
+    logged.write(1);
+    logged.fs.faults().limit_space(0);
+    logged.write(5);
+    assert_eq!(logged.files(), ["LOG", "LOG.old.3000000"], "those without a line are written over");
+    let old = logged.fs.read_all(Path::new("/db/LOG.old.3000000")).unwrap();
+    assert!(old.len() > 100, "what was written stays");
+    logged.fs.faults().heal();
+    logged.log.line(format_args!("too soon"));
+    logged.clock.advance(std::time::Duration::from_secs(1));
+    logged.log.line(format_args!("again"));
+    let text = logged.text();
+    assert!(text.contains("[WARN] lines are missing, as LOG could not be written: "), "{text}");
+    assert!(text.contains("again") && !text.contains("too soon"), "{text}");
+    logged.log.line(format_args!("and again"));
+    assert!(logged.text().contains("and again"));
+}
+
 /// Panics at each line that says so.
 struct Panicking(Lines);
 

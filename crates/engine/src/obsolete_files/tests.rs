@@ -183,6 +183,25 @@ fn a_table_that_waits_for_its_removal_is_removed_where_it_is_by_whoever_comes_to
 }
 
 #[test]
+fn a_table_that_cannot_be_renamed_to_wait_is_removed_at_once() {
+    let manager = Arc::new(SstFileManager::default());
+    manager.set_delete_rate(1 << 40);
+    manager.set_max_trash_ratio(1000.0);
+    let (parts, lines) = with_trash(&manager);
+    parts.put("a", "1");
+    parts.flush();
+    assert!(manager.total_size() > 0);
+    drop_tables(&parts);
+    // The renaming fails, not the removal after it.
+    parts.faults().only(Some(".sst"));
+    parts.faults().fail_at(parts.faults().changes(), EIO, false);
+    purge_obsolete_files(&parts.jobs);
+    assert_eq!((parts.files(".sst"), parts.files(".trash")), (vec![], vec![]));
+    assert_eq!((manager.total_size(), manager.trash_size()), (0, 0));
+    assert_eq!(lines.with("could not mark").len(), 1);
+}
+
+#[test]
 fn a_leftover_that_cannot_be_removed_is_no_reason_not_to_open() {
     let lines = Arc::new(Lines::default());
     let objects = DbObjects { logger: Some(lines.clone()), ..DbObjects::default() };

@@ -8,7 +8,7 @@ use crate::compaction::run as compaction;
 use crate::core::Core;
 use crate::flush::decided::FlushJob;
 use crate::flush::job as flush;
-use crate::jobs::JobContext;
+use crate::jobs::{JobContext, OnJob};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::panic::caught;
 use crate::stopping;
@@ -57,6 +57,7 @@ impl Job {
     /// Runs it. Only what brings the whole database on needs more than the [`JobContext`].
     pub fn run(self, core: &Core) {
         let jobs = &core.jobs;
+        let _on_job = OnJob::of(&jobs.ctx);
         match self {
             Job::Flush(job) => run_flush(jobs, &job),
             Job::Compaction(job, manual) => run_compaction(jobs, &job, manual),

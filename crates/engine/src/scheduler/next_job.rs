@@ -102,6 +102,9 @@ fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
     let live = versions.ctx.live.load();
     let max_subcompactions = live.max_subcompactions;
     let threads = wanted_threads(&live);
+    if state.compaction_pause.is_some_and(|pause| pause.of_picking) {
+        return None;
+    }
     loop {
         match manual::pick(state, max_subcompactions) {
             ManualPick::Run(request, job) => {

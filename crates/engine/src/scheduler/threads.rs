@@ -1,11 +1,12 @@
 //! Connects a database to the environment's threads: joins them, and answers when a lane asks for work.
 
 use super::next_job::{next_job, wanted_threads};
-use crate::background_errors::Reason;
+use crate::background_errors::{Reason, Severity};
 use crate::core::Core;
 use crate::info_log::{LogLevel, log_at};
 use crate::obsolete_files::block_caches;
 use crate::panic::caught;
+use crate::version_set::VersionSet;
 use outcrop_base::{Error, Result};
 use outcrop_env::scheduler::{Job, Lane, Worker};
 use std::sync::Arc;
@@ -38,7 +39,7 @@ impl Worker for Core {
     fn next_job(self: Arc<Self>, lane: Lane) -> Option<Job> {
         let picked = caught("background work", || Ok(next_job(&self.versions, lane)));
         let job = picked.unwrap_or_else(|error| {
-            work_failed(&self, &error);
+            work_failed(&self.versions, &error);
             None
         })?;
         let is_upkeep = job.is_upkeep();
@@ -52,7 +53,7 @@ impl Worker for Core {
                     log_at!(self.ctx, LogLevel::Error, "upkeep failed: {error}");
                     self.versions.job_ended(&mut self.versions.state.lock());
                 }
-                Err(error) => work_failed(&self, &error),
+                Err(error) => work_failed(&self.versions, &error),
                 Ok(()) => {}
             }
         }))
@@ -64,7 +65,39 @@ impl Worker for Core {
     }
 }
 
-fn work_failed(core: &Core, error: &Error) {
-    core.versions.report_failure(Reason::Write, "background work", error);
-    core.versions.job_ended(&mut core.versions.state.lock());
+fn work_failed(versions: &VersionSet, error: &Error) {
+    if versions.report_failure(Reason::Write, "background work", error) == Some(Severity::Soft) {
+        versions.pause_picking();
+    }
+    versions.job_ended(&mut versions.state.lock());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::parts::Parts;
+    use outcrop_base::ErrorKind;
+
+    #[test]
+    fn what_cannot_be_picked_rests_if_a_listener_takes_the_error_away() {
+        let parts = Parts::new();
+        let told = parts.listen_for_errors(true);
+        parts.put("a", "1");
+        parts.seal(&[0]);
+        let picks = |lane| next_job(&parts.versions, lane).is_some();
+        work_failed(&parts.versions, &Error::new(ErrorKind::Aborted, "a panic of a comparator"));
+        assert_eq!(told.take().len(), 1);
+        assert!(!parts.versions.refuses_writes());
+        assert!(!picks(Lane::Flush) && !picks(Lane::Compaction));
+        {
+            let mut state = parts.versions.state.lock();
+            assert!(state.compaction_pause.is_some_and(|pause| pause.of_picking));
+            let pause = state.compaction_pause.as_mut().unwrap();
+            pause.until_nanos = 0;
+            state.flush_pause = Some(0);
+        }
+        parts.versions.look_for_retry();
+        assert!(picks(Lane::Flush), "it is tried again");
+        assert!(parts.versions.state.lock().compaction_pause.is_none());
+    }
 }

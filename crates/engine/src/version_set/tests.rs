@@ -322,3 +322,73 @@ fn listeners_are_told_of_a_failed_manifest_once_it_is_unlocked() {
         assert!(change(&parts.versions).is_err());
     }
 }
+
+#[test]
+fn a_table_that_asked_to_be_compacted_asks_no_more_on_the_deepest_level() {
+    let parts = Parts::new();
+    let marked = |number| {
+        let mut file = Arc::into_inner(table(number, "a", "c")).unwrap();
+        file.marked_for_compaction = true;
+        Arc::new(file)
+    };
+    let requested = || {
+        let state = parts.versions.state.lock();
+        state.column_families[&0].marks.requested.iter().map(|number| number.0).collect::<Vec<_>>()
+    };
+    let change = |gone: &[(u32, u64)], new: &[(u32, Arc<TableFile>)]| {
+        let mut edit = VersionEdit::for_column_family(0);
+        edit.new_files = new.to_vec();
+        edit.deleted_files.extend(gone.iter().map(|(level, number)| (*level, FileNumber(*number))));
+        parts.versions.log_and_apply(vec![edit], |_| {}).unwrap();
+    };
+    let refresh = || {
+        let mut state = parts.versions.state.lock();
+        state.column_families.get_mut(&0).unwrap().refresh_marks(0, 0, SeqNum(0));
+    };
+    change(&[], &[(1, marked(20)), (3, table(21, "a", "c"))]);
+    assert_eq!(requested(), [20]);
+    change(&[(1, 20)], &[(2, marked(20))]);
+    assert_eq!(requested(), [20], "there is a level below");
+    change(&[(3, 21)], &[]);
+    assert_eq!(requested(), [0; 0], "there is none");
+    change(&[], &[(3, table(22, "a", "c"))]);
+    refresh();
+    assert_eq!(requested(), [20]);
+    change(&[(2, 20), (3, 22)], &[(3, marked(20))]);
+    assert_eq!(requested(), [0; 0], "it was moved there");
+    parts.versions.state.lock().column_families.get_mut(&0).unwrap().suggested.insert(FileNumber(20));
+    refresh();
+    change(&[], &[(2, table(23, "x", "z"))]);
+    assert_eq!(requested(), [20], "somebody suggested it");
+}
+
+/// Resumes as soon as it is told of an error.
+struct Resumer {
+    versions: std::sync::Weak<VersionSet>,
+    fs: Arc<outcrop_env::faulty::FaultyFs>,
+}
+
+impl crate::events::EventSink for Resumer {
+    fn tell(&self, _: crate::events::Event<'_>) {
+        self.fs.faults().heal();
+        let versions = self.versions.upgrade().expect("it tells");
+        versions.restart_manifest().unwrap();
+        let mut state = versions.state.lock();
+        (state.background_error, state.severity) = (None, None);
+        versions.refuse_writes(false);
+    }
+}
+
+#[test]
+fn an_error_of_the_manifest_does_not_come_back_after_a_resume() {
+    let parts = Parts::new();
+    let versions = Arc::downgrade(&parts.versions);
+    parts.ctx.set_event_sink(Arc::new(Resumer { versions, fs: parts.fs.clone() }));
+    parts.faults().only(Some("MANIFEST"));
+    parts.faults().fail_at(parts.faults().changes(), EIO, true);
+    let edit = || vec![adding(1, &[table(20, "a", "c")])];
+    parts.versions.log_and_apply(edit(), |_| panic!("nothing is installed")).unwrap_err();
+    assert!(parts.versions.state.lock().background_error.is_none());
+    assert!(!parts.versions.refuses_writes());
+    parts.versions.log_and_apply(edit(), |_| {}).unwrap();
+}

@@ -276,29 +276,37 @@ impl CommitPipeline {
     /// Source: RocksDB `DBImpl::WriteImpl`.
     #[cold]
     fn check_pace(&self, options: &WriteOptions, bytes: usize) -> Result<()> {
-        if options.low_pri && self.versions.stall.falls_behind() {
-            if options.no_slowdown {
-                return Err(Error::new(ErrorKind::Incomplete, "Low priority write stall"));
+        if let Some(priority) = options.rate_limiter_priority {
+            if priority != IoPriority::User {
+                return Err(Error::invalid_argument(
+                    "WriteOptions::rate_limiter_priority only allows Env::IO_TOTAL and Env::IO_USER due to \
+                     implementation constraints",
+                ));
             }
-            self.versions.stall.low_priority(&self.ctx.env.clock).request(
-                bytes as u64,
-                IoPriority::High,
-                IoKind::Write,
-            );
+            if options.disable_wal || self.ctx.options.manual_wal_flush {
+                return Err(Error::invalid_argument(
+                    "WriteOptions::rate_limiter_priority currently only supports rate-limiting automatic WAL flush, which \
+                     requires `WriteOptions::disableWAL` and `DBOptions::manual_wal_flush` both set to false",
+                ));
+            }
         }
-        let Some(priority) = options.rate_limiter_priority else { return Ok(()) };
-        if priority != IoPriority::User {
-            return Err(Error::invalid_argument(
-                "WriteOptions::rate_limiter_priority only allows Env::IO_TOTAL and Env::IO_USER due to \
-                 implementation constraints",
-            ));
+        if options.low_pri && self.versions.stall.falls_behind() {
+            self.wait_behind(options, bytes)
+        } else {
+            Ok(())
         }
-        if options.disable_wal || self.ctx.options.manual_wal_flush {
-            return Err(Error::invalid_argument(
-                "WriteOptions::rate_limiter_priority currently only supports rate-limiting automatic WAL flush, which \
-                 requires `WriteOptions::disableWAL` and `DBOptions::manual_wal_flush` both set to false",
-            ));
+    }
+
+    /// A write of low priority waits for tokens. Source: RocksDB `DBImpl::ThrottleLowPriWritesIfNeeded`.
+    fn wait_behind(&self, options: &WriteOptions, bytes: usize) -> Result<()> {
+        if options.no_slowdown {
+            return Err(Error::new(ErrorKind::Incomplete, "Low priority write stall"));
         }
+        let watching = self.ctx.monitor.begin();
+        let timer = Watch::from(&watching).timer();
+        let limiter = self.versions.stall.low_priority(&self.ctx.env.clock);
+        limiter.request(bytes as u64, IoPriority::High, IoKind::Write);
+        timer.perf_wait(PerfMetric::WriteDelayTime);
         Ok(())
     }
 

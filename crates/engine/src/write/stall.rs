@@ -34,9 +34,12 @@ pub struct WriteStall {
     behind: AtomicBool,
     /// Paces writes of low priority.
     low_priority: OnceLock<RateLimiter>,
+    /// At so many bytes per second.
+    low_priority_rate: AtomicU64,
 }
 
-/// Writes of low priority while compactions fall behind, in bytes per second. Source: RocksDB `db/write_controller.h`.
+/// Writes of low priority while compactions fall behind, in bytes per second, before writes were ever slowed. Source: RocksDB
+/// `db/write_controller.h`.
 const LOW_PRIORITY_RATE: u64 = 1 << 20;
 
 /// Spreads slowed writes evenly over time.
@@ -60,6 +63,7 @@ impl WriteStall {
             held_back,
             behind: AtomicBool::new(false),
             low_priority: OnceLock::new(),
+            low_priority_rate: AtomicU64::new(LOW_PRIORITY_RATE),
         }
     }
 
@@ -96,8 +100,14 @@ impl WriteStall {
 
     /// The account of writes of low priority.
     pub fn low_priority(&self, clock: &Arc<dyn Clock>) -> &RateLimiter {
-        let options = RateLimiterOptions { bytes_per_second: LOW_PRIORITY_RATE, ..Default::default() };
-        self.low_priority.get_or_init(|| RateLimiter::with_clock(options, clock.clone()))
+        // Relaxed: a number that orders nothing.
+        let bytes_per_second = self.low_priority_rate.load(Ordering::Relaxed);
+        let options = RateLimiterOptions { bytes_per_second, ..Default::default() };
+        let limiter = self.low_priority.get_or_init(|| RateLimiter::with_clock(options, clock.clone()));
+        if limiter.bytes_per_second() != bytes_per_second {
+            limiter.set_bytes_per_second(bytes_per_second);
+        }
+        limiter
     }
 
     /// Bytes per second that slowed writes are held to; 0 while they are not slowed.
@@ -130,7 +140,12 @@ impl WriteStall {
         if worst == StallCondition::Delayed {
             self.adjust_rate(debt);
         } else if worst == StallCondition::Normal {
-            self.pacer.lock().rate = self.full_rate();
+            let slowed = std::mem::replace(&mut self.pacer.lock().rate, self.full_rate());
+            if self.condition() == StallCondition::Delayed {
+                // It stays: if compactions fall behind once more, writes were too fast. Source: RocksDB
+                // `RecalculateWriteStallConditions`.
+                self.low_priority_rate.store((slowed / 4).max(1), Ordering::Relaxed);
+            }
         }
         self.behind.store(state.column_families.values().any(falls_behind), Ordering::Relaxed);
         self.held_back.store(worst != StallCondition::Normal, Ordering::Relaxed);
@@ -180,7 +195,12 @@ pub fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     if automatic && hard > 0 && state.debt.pending_bytes >= hard {
         return (Stopped, Some(StallCause::PendingCompactionBytes));
     }
-    if options.max_write_buffer_number > 3 && memtables > options.max_write_buffer_number - 1 {
+    // Not those that only wait for enough others to be flushed with them.
+    let sealed = memtables - 1;
+    if options.max_write_buffer_number > 3
+        && sealed >= options.max_write_buffer_number - 1
+        && sealed > options.min_write_buffer_number_to_merge
+    {
         return (Delayed, Some(StallCause::Memtables));
     }
     if counts_files
@@ -195,6 +215,10 @@ pub fn condition_of(state: &CfState) -> (StallCondition, Option<StallCause>) {
     (Normal, None)
 }
 
+/// So many tables that asked to be compacted are work that compactions fall behind with. Source: RocksDB
+/// `GetMarkedFileCountForCompactionSpeedup`.
+const MARKED_TABLES: usize = 2;
+
 /// True if compactions of a column family fall behind. Source: RocksDB `GetL0FileCountForCompactionSpeedup` and
 /// `GetPendingCompactionBytesForCompactionSpeedup`.
 fn falls_behind(state: &CfState) -> bool {
@@ -205,6 +229,9 @@ fn falls_behind(state: &CfState) -> bool {
     );
     let runs = (trigger * 2).min(trigger + (slowdown - trigger) / 4);
     if trigger >= 0 && state.debt.stall_runs as i64 >= runs {
+        return true;
+    }
+    if state.marks.requested.len() >= MARKED_TABLES {
         return true;
     }
     let bytes_of = |level: &Level| level.files.iter().map(|file| file.size).sum::<u64>();
@@ -293,8 +320,12 @@ mod tests {
 
     #[test]
     fn the_last_memtable_but_one_slows_where_there_are_more_than_three() {
-        let sealed = |max: i32, count: usize| {
-            let options = outcrop_options::ColumnFamilyOptions { max_write_buffer_number: max, ..options() };
+        let sealed_of = |max: i32, min: i32, count: usize| {
+            let options = outcrop_options::ColumnFamilyOptions {
+                max_write_buffer_number: max,
+                min_write_buffer_number_to_merge: min,
+                ..options()
+            };
             condition(
                 |cf| {
                     let memtable = cf.memtable.clone();
@@ -309,11 +340,54 @@ mod tests {
                 options,
             )
         };
+        let sealed = |max, count| sealed_of(max, 1, count);
         assert_eq!(sealed(2, 1), StallCondition::Normal);
         assert_eq!(sealed(2, 2), StallCondition::Stopped);
         assert_eq!(sealed(5, 3), StallCondition::Normal);
         assert_eq!(sealed(5, 4), StallCondition::Delayed);
         assert_eq!(sealed(5, 5), StallCondition::Stopped);
+        // Four are only just enough to be flushed together.
+        assert_eq!(sealed_of(5, 3, 4), StallCondition::Delayed);
+        assert_eq!(sealed_of(5, 4, 4), StallCondition::Normal);
+        assert_eq!(sealed_of(5, 4, 5), StallCondition::Stopped);
+    }
+
+    #[test]
+    fn two_tables_that_ask_to_be_compacted_hold_back_writes_of_low_priority() {
+        let calm = outcrop_options::ColumnFamilyOptions {
+            level0_slowdown_writes_trigger: 20,
+            soft_pending_compaction_bytes_limit: 1 << 30,
+            ..options()
+        };
+        let parts = crate::testing::parts::Parts::of(calm);
+        let mut state = parts.versions.state.lock();
+        for (marked, expected) in [(0, false), (1, false), (2, true)] {
+            let numbers = (0..marked).map(outcrop_manifest::FileNumber);
+            state.column_families.get_mut(&0).unwrap().marks.requested = numbers.collect();
+            parts.versions.stall.update(&state);
+            assert_eq!(parts.versions.stall.falls_behind(), expected, "{marked}");
+        }
+    }
+
+    #[test]
+    fn writes_of_low_priority_go_on_at_a_quarter_of_the_rate_that_writes_were_slowed_to() {
+        let parts = crate::testing::parts::Parts::of(options());
+        let stall = &parts.versions.stall;
+        let rate = || stall.low_priority(&parts.ctx.env.clock).bytes_per_second();
+        let set_runs = |runs| {
+            let mut state = parts.versions.state.lock();
+            state.column_families.get_mut(&0).unwrap().debt.stall_runs = runs;
+            stall.update(&state);
+        };
+        assert_eq!(rate(), LOW_PRIORITY_RATE);
+        set_runs(4);
+        let slowed = stall.delayed_rate();
+        assert!(slowed > 0);
+        assert_eq!(rate(), LOW_PRIORITY_RATE, "while it lasts");
+        set_runs(0);
+        assert_eq!(rate(), slowed / 4);
+        set_runs(0);
+        assert_eq!(rate(), slowed / 4, "it stays");
     }
 
     #[test]

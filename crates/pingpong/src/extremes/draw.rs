@@ -69,6 +69,8 @@ const CODECS: &[&str] = &[
     "kNope",
 ];
 const TEMPERATURES: &[&str] = &["kUnknown", "kHot", "kWarm", "kCool", "kCold", "kIce", "kNope"];
+const PARTITIONERS: &[&str] =
+    &["nullptr", "SstPartitionerFixedPrefixFactory", "{id=SstPartitionerFixedPrefixFactory;length=3;}"];
 const MEMTABLES: &[&str] = &[
     "SkipListFactory",
     "skip_list",
@@ -158,7 +160,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("merge_operator", &["nullptr", "uint64add", "put", "max", "bytesxor", "sortlist"]),
     ("compaction_filter", &["nullptr"]),
     ("compaction_filter_factory", &["nullptr"]),
-    ("sst_partitioner_factory", &["nullptr", "SstPartitionerFixedPrefix"]),
+    ("sst_partitioner_factory", PARTITIONERS),
     ("compression_manager", &["nullptr"]),
     ("file_checksum_gen_factory", &["nullptr"]),
     ("wal_filter", &["nullptr"]),

@@ -239,3 +239,33 @@ fn a_compaction_that_fails_for_io_stops_no_writes_and_rests() {
     assert!(state.compaction_pause.is_some_and(|pause| pause.needed_bytes == 0));
     assert_eq!((state.running_compactions, state.background_errors), (0, 1));
 }
+
+#[test]
+fn log_says_how_much_tables_and_blob_files_take_each() {
+    let lines = std::sync::Arc::new(crate::testing::parts::Lines::default());
+    let objects = crate::objects::DbObjects { logger: Some(lines.clone()), ..Default::default() };
+    let options = ColumnFamilyOptions {
+        enable_blob_files: true,
+        min_blob_size: 0,
+        enable_blob_garbage_collection: true,
+        blob_garbage_collection_age_cutoff: 1.0,
+        ..plain_options()
+    };
+    let families = vec![(options, Default::default())];
+    let parts = Parts::with_objects(outcrop_options::DbOptions::default(), families, objects);
+    for value in ["x", "y"] {
+        parts.put("a", &value.repeat(100_000));
+        parts.flush();
+    }
+    let job = everything(&parts, Work::Merge);
+    start(&mut parts.versions.state.lock(), &job);
+    let ran = super::run(&parts.jobs, &job).unwrap();
+    end(&parts.versions, &mut parts.versions.state.lock(), &job);
+    let finished = lines.with("compaction_finished");
+    let sizes = format!(
+        "\"num_output_files\": 1, \"total_output_size\": {}, \"num_blob_output_files\": 1, \"total_blob_output_size\": {}, ",
+        ran.tables[0].size, ran.blob_files[0].total_bytes
+    );
+    assert!(ran.tables[0].size < 10_000 && ran.blob_files[0].total_bytes > 100_000);
+    assert!(finished.len() == 1 && finished[0].contains(&sizes), "{finished:?}");
+}

@@ -526,3 +526,24 @@ fn what_is_prepared_waits_as_writes_of_low_priority_do_and_what_is_decided_does_
     let paced = parts.versions.stall.low_priority(&parts.ctx.env.clock);
     assert_eq!(paced.bytes_through(IoPriority::High), size);
 }
+
+#[test]
+fn options_are_checked_before_a_write_of_low_priority_waits() {
+    // Without a limit compactions always fall behind. Source: RocksDB `RecalculateWriteStallConditions`.
+    let options = ColumnFamilyOptions { soft_pending_compaction_bytes_limit: 0, ..plain_options() };
+    let parts = Parts::of(options);
+    parts.versions.stall.update(&parts.versions.state.lock());
+    assert!(parts.versions.stall.falls_behind());
+    let refusal = |options: WriteOptions| {
+        parts.write_with(&options, |batch| batch.put_id(0, b"a", b"1")).unwrap_err().kind()
+    };
+    let hasty = WriteOptions { low_pri: true, no_slowdown: true, ..PLAIN };
+    assert_eq!(refusal(hasty), ErrorKind::Incomplete);
+    for wrong in [
+        WriteOptions { rate_limiter_priority: Some(IoPriority::Low), ..hasty },
+        WriteOptions { rate_limiter_priority: Some(IoPriority::User), disable_wal: true, ..hasty },
+        WriteOptions { sync: true, disable_wal: true, ..hasty },
+    ] {
+        assert_eq!(refusal(wrong), ErrorKind::InvalidArgument);
+    }
+}
