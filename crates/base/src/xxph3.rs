@@ -153,6 +153,25 @@ fn long(input: &[u8]) -> u64 {
 mod tests {
     use super::*;
 
+    /// As the algorithm is written down, step by step from the middle to the ends.
+    fn of_up_to_128(input: &[u8]) -> u64 {
+        let n = input.len();
+        let mut acc = (n as u64).wrapping_mul(P1);
+        for step in (0..(n - 1) / 32 + 1).rev() {
+            acc = acc.wrapping_add(mix16(input, 16 * step, 32 * step));
+            acc = acc.wrapping_add(mix16(input, n - 16 * (step + 1), 32 * step + 16));
+        }
+        avalanche(acc)
+    }
+
+    #[test]
+    fn lengths_up_to_128_are_mixed_from_both_ends() {
+        let bytes: Vec<u8> = (0..128u32).map(|i| (i * 37 + 11) as u8).collect();
+        for n in 17..=128 {
+            assert_eq!(xxph3_64(&bytes[..n]), of_up_to_128(&bytes[..n]), "{n} bytes");
+        }
+    }
+
     #[test]
     fn matches_rocksdb_at_every_length_class() {
         let seq = |n: usize| (0..n).map(|i| i as u8).collect::<Vec<_>>();

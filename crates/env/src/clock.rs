@@ -21,7 +21,7 @@ pub trait Clock: Send + Sync {
 
 /// The operating system's clocks.
 #[derive(Debug, Default)]
-pub struct SystemClock;
+pub struct SystemClock(());
 
 impl Clock for SystemClock {
     fn now_micros(&self) -> u64 {

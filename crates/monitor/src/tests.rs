@@ -55,6 +55,41 @@ fn levels_leave_out_histograms_and_times() {
 }
 
 #[test]
+fn a_thread_without_a_place_and_one_that_ends_count_too() {
+    /// Counts when its thread ends, after the place was given back or before.
+    struct AtEnd(std::sync::Arc<Statistics>);
+    impl Drop for AtEnd {
+        fn drop(&mut self) {
+            self.0.count(Ticker::BytesRead, 5);
+        }
+    }
+    thread_local!(static AT_END: std::cell::RefCell<Option<AtEnd>> = const { std::cell::RefCell::new(None) });
+    let statistics = std::sync::Arc::new(Statistics::new());
+    for first in [true, false] {
+        let shared = statistics.clone();
+        let ended = std::thread::spawn(move || {
+            if first {
+                shared.count(Ticker::BytesRead, 1);
+            }
+            AT_END.set(Some(AtEnd(shared.clone())));
+            shared.count(Ticker::BytesRead, 1);
+        });
+        ended.join().unwrap();
+    }
+    assert_eq!(statistics.ticker(Ticker::BytesRead), 13);
+}
+
+#[test]
+fn nothing_is_on_at_the_lowest_level_alone() {
+    let statistics = Statistics::new();
+    assert!(statistics.is_on());
+    statistics.set_level(StatsLevel::DisableAll);
+    assert!(!statistics.is_on());
+    statistics.set_level(StatsLevel::ExceptHistogramOrTimers);
+    assert!(statistics.is_on());
+}
+
+#[test]
 fn a_reset_forgets_what_every_thread_counted() {
     let statistics = Statistics::new();
     let count = |n| {
