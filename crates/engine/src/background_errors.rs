@@ -42,6 +42,16 @@ pub enum Severity {
     Unrecoverable,
 }
 
+/// An error that stops writes, and what is left to tell of it.
+pub struct StoppedWrites {
+    /// The error.
+    pub error: Error,
+    /// Listeners were not told of it.
+    pub is_new: bool,
+    /// LOG was not.
+    pub latched: Option<Severity>,
+}
+
 /// How bad `error` is. Without `paranoid` nothing that a compaction meets stops writes.
 pub fn severity(reason: Reason, error: &Error, paranoid: bool) -> Severity {
     let passes = matches!(error.kind(), ErrorKind::NoSpace | ErrorKind::IoError) && !error.is_missing_file();

@@ -8,7 +8,7 @@
 //! after the state was unlocked.
 
 use crate::background_errors::{
-    AutoResume, COMPACTION_PAUSE, CompactionPause, Reason, SPACE_POLL, Severity, severity,
+    AutoResume, COMPACTION_PAUSE, CompactionPause, Reason, SPACE_POLL, Severity, StoppedWrites, severity,
 };
 use crate::context::closing_error;
 use crate::events::Event;
@@ -22,15 +22,6 @@ use std::time::Duration;
 
 /// How soon an attempt to resume is looked for again if no thread could be started for it.
 const LOOK_AGAIN: Duration = Duration::from_secs(1);
-
-/// An error that stops writes, and what is left to tell of it.
-pub struct StoppedWrites {
-    error: Error,
-    /// Listeners were not told of it.
-    is_new: bool,
-    /// LOG was not.
-    latched: Option<Severity>,
-}
 
 impl VersionSet {
     /// Latches `error`: writes are refused from here on until resumed.

@@ -4,10 +4,10 @@
 //! Concurrency: [`VersionSet::manifest`] serialises these changes and is held across the append and sync, because
 //! the next change builds on this one. The state lock is taken twice for moments, never across IO.
 
+use crate::background_errors::StoppedWrites;
 use crate::context::DbContext;
 use crate::events::info::WriteStallInfo;
 use crate::events::reasons::BackgroundErrorReason;
-use crate::failures::StoppedWrites;
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::state::{CfState, DbState};
 use crate::write::stall::{WriteStall, condition_of};
