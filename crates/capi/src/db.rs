@@ -98,7 +98,7 @@ pub(crate) unsafe fn opened_out(
             handles_out(&db.0, names, handles)?;
             Ok(db)
         });
-        report(errptr, opened).map_or(std::ptr::null_mut(), |db| hand_out(db))
+        report(errptr, opened).map_or(std::ptr::null_mut(), hand_out)
     }
 }
 
