@@ -463,9 +463,10 @@ fn iterators_that_pass_over_too_much() {
         session.close();
         told
     });
-    assert_eq!(told[0], "0 false \"\": <:a n:d n:e0 n:e1 n:e2 n:m n: ");
+    // After the two walks about many versions and range tombstones.
+    assert_eq!(told[2], "0 false \"\": <:a n:d n:e0 n:e1 n:e2 n:m n:o ");
     assert_eq!(
-        told[4 * WALKS.len()],
+        told[4 * WALKS.len() + 2],
         "1 false \"\": <:a n:Result incomplete: Too many internal keys skipped. "
     );
 }

@@ -18,7 +18,7 @@ use crate::events::reasons::FlushReason;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_manifest::{TableFile, Version};
+use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_options::CompactionStyle;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -75,11 +75,12 @@ fn inputs(cf: &CfState, request: &ManualCompaction) -> Inputs {
     let options = cf.cf.options.load();
     let input = cf.pick_input(&options);
     let ready = |compaction: Option<Compaction>| compaction.map_or(Inputs::Taken, Inputs::Ready);
-    let Scope::Level { start, output, begin, end } = &request.scope else {
+    let Scope::Level { start, output, begin, end, below } = &request.scope else {
         let empty = cf.version.num_files() == 0;
         return if empty { Inputs::Empty } else { ready(pick::everything(&input)) };
     };
     let mut files = pick::overlapping(&input, *start, begin.as_deref(), end.as_deref());
+    files.retain(|file| below.is_none_or(|below| file.number < below));
     if files.is_empty() {
         return Inputs::Empty;
     }
@@ -128,12 +129,12 @@ fn compact_levels(
     end: Option<&[u8]>,
     options: &CompactRangeOptions,
 ) -> Result<Option<usize>> {
-    let step = |start: usize, output: usize| {
+    let step = |start: usize, output: usize, below: Option<FileNumber>| {
         let (begin, end) = (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
-        run_manual(versions, cf, Scope::Level { start, output, begin, end }, options)
+        run_manual(versions, cf, Scope::Level { start, output, begin, end, below }, options)
     };
+    let before = FileNumber(versions.ctx.next_file_number());
     let mut level = 0;
-    let mut last_written = None;
     loop {
         let (version, shape) = shape_of(versions, cf)?;
         let last = last_level_with(&version, cf, begin, end);
@@ -144,14 +145,13 @@ fn compact_levels(
             break;
         }
         if has_tables(&version, cf, level, begin, end) {
-            step(level, output_level)?;
-            last_written = Some(output_level);
+            step(level, output_level, None)?;
         }
         level = output_level;
     }
-    let force = options.bottommost_level_compaction == BottommostLevelCompaction::Force;
-    if force && last_written != Some(level) {
-        step(level, level)?;
+    if options.bottommost_level_compaction == BottommostLevelCompaction::Force {
+        // Those that no step has written anew: the steps merged them with nothing, or moved them as they were.
+        step(level, level, Some(before))?;
     }
     Ok(Some(level))
 }

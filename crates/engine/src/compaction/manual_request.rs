@@ -1,6 +1,7 @@
 //! A request of a caller of `compact_range`: its options, and the steps that wait to be run.
 
 use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_manifest::FileNumber;
 use parking_lot::Mutex;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -70,6 +71,8 @@ pub enum Scope {
         begin: Option<Vec<u8>>,
         /// Last user key; `None`: unbounded.
         end: Option<Vec<u8>>,
+        /// Only tables whose numbers are below this: those that were there when the request came. `None`: all.
+        below: Option<FileNumber>,
     },
     /// All sorted runs.
     Everything,
@@ -159,7 +162,7 @@ mod tests {
     }
 
     fn level() -> Scope {
-        Scope::Level { start: 0, output: 1, begin: None, end: None }
+        Scope::Level { start: 0, output: 1, begin: None, end: None, below: None }
     }
 
     #[test]

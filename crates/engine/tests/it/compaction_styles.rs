@@ -609,3 +609,48 @@ fn options_no_picker_could_follow_are_refused() {
     db.set_options_cf(cf, &change).unwrap();
     db.set_options_cf(cf, &[("compaction_options_universal", "{max_merge_width=8}")]).unwrap();
 }
+
+/// Keeps everything, and notes the keys that it is asked about.
+#[derive(Default)]
+struct Asked(std::sync::Mutex<Vec<u8>>);
+
+impl CompactionFilter for Asked {
+    fn name(&self) -> &str {
+        "test.Asked"
+    }
+
+    fn filter(&self, _level: usize, key: &[u8], _value: &[u8]) -> FilterDecision {
+        self.0.lock().unwrap().extend_from_slice(key);
+        FilterDecision::Keep
+    }
+}
+
+/// Tables of the last level that the steps merge with nothing, and tables that they move, are rewritten as well, and none twice.
+#[test]
+fn a_forced_compaction_rewrites_every_table_of_its_range_once() {
+    let asked = Arc::new(Asked::default());
+    let family = ColumnFamilyDescriptor::new("default").with_compaction_filter(asked.clone());
+    let db =
+        Db::builder("/db").create_if_missing(true).env(Env::memory()).column_family(family).open().unwrap();
+    let force = BottommostLevelCompaction::Force.into();
+    let told = || {
+        let mut keys = std::mem::take(&mut *asked.0.lock().unwrap());
+        keys.sort_unstable();
+        String::from_utf8(keys).unwrap()
+    };
+    let write = |keys: &str| {
+        keys.chars().for_each(|key| db.put(key.to_string(), "").unwrap());
+        db.flush().unwrap();
+    };
+    write("ab");
+    db.compact_range_with(None, None, &force).unwrap();
+    assert_eq!(told(), "ab", "a table that could be moved");
+    write("xy");
+    db.compact_range_with(None, None, &force).unwrap();
+    assert_eq!(told(), "abxy", "beside a table that nothing is merged into");
+    write("b");
+    db.compact_range_with(None, None, &force).unwrap();
+    assert_eq!(told(), "abxy", "one is merged, the other is not");
+    db.compact_range_with(Some(b"x"), None, &force).unwrap();
+    assert_eq!(told(), "xy", "of the range alone");
+}

@@ -241,7 +241,19 @@ fn random_histories_keep_what_has_time_left() {
                 }
                 7 | 8 => world.pass(rng.below(6)),
                 9 => db.db().flush().unwrap(),
-                10 => compact(&db, &db.db().default_column_family().clone()),
+                10 => {
+                    let before = now();
+                    compact(&db, &db.db().default_column_family().clone());
+                    let over = |time: u64| ttl > 0 && time + (ttl as u64) < before;
+                    let left: Vec<String> = db.iter().map(row).collect();
+                    let kept = model
+                        .iter()
+                        .find(|(key, (value, time))| over(*time) && left.contains(&format!("{key}={value}")));
+                    assert!(
+                        kept.is_none(),
+                        "seed {seed}, round {round}, step {step}: {kept:?} is over and left"
+                    );
+                }
                 _ => {
                     drop(db);
                     ttl = rng.pick(&[-1, 0, 5, 10, 40]);
