@@ -60,7 +60,7 @@ impl Job {
         let _on_job = OnJob::of(&jobs.ctx);
         match self {
             Job::Flush(job) => run_flush(jobs, &job),
-            Job::Compaction(job, manual) => run_compaction(jobs, &job, manual),
+            Job::Compaction(job, manual) => run_compaction(jobs, job, manual),
             Job::Purge => purge_obsolete_files(jobs),
             Job::DropWindows => jobs.ctx.background.drop_windows(),
             Job::PrepareSlabs(cache) => while cache.prepare_slab() {},
@@ -99,10 +99,11 @@ pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     jobs.ctx.tell_stalls();
 }
 
-/// Runs a compaction and ends it in the shared state, whether it failed or not.
-pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc<ManualCompaction>>) {
+/// Runs a compaction and ends it in the shared state, whether it failed or not. A caller that waits for it goes on once the job holds
+/// no table any more: files that it made obsolete can be removed then.
+pub fn run_compaction(jobs: &JobContext, job: CompactionJob, manual: Option<Arc<ManualCompaction>>) {
     let versions = &jobs.versions;
-    let run = || compaction::run_telling(jobs, job).map(drop);
+    let run = || compaction::run_telling(jobs, &job).map(drop);
     let result = jobs.observed(&job.info(), run);
     let was_canceled = |error: &&Error| manual.as_ref().is_some_and(|request| request.was_canceled(error));
     let too_large = result.as_ref().err().filter(|error| error.kind() == ErrorKind::CompactionTooLarge);
@@ -119,10 +120,13 @@ pub fn run_compaction(jobs: &JobContext, job: &CompactionJob, manual: Option<Arc
     }
     let mut state = versions.state.lock();
     state.pool_compactions -= 1;
-    if let Some(request) = manual {
-        request.finish(result);
-    }
-    compaction_job::end(versions, &mut state, job);
+    compaction_job::end(versions, &mut state, &job);
     drop(state);
+    drop(job);
+    if let Some(request) = manual {
+        let _state = versions.state.lock();
+        request.finish(result);
+        versions.state_changed.notify_all();
+    }
     jobs.ctx.tell_stalls();
 }

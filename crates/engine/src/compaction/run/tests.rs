@@ -213,7 +213,7 @@ fn the_observer_is_told_and_requests_are_answered() {
         state.pool_compactions += 1;
         request.start();
     }
-    crate::scheduler::job::run_compaction(&parts.jobs, &job, Some(request.clone()));
+    crate::scheduler::job::run_compaction(&parts.jobs, job, Some(request.clone()));
     assert!(request.result().is_some_and(|result| result.is_ok()));
     let seen = parts.seen.0.lock();
     assert!(seen[0].starts_with("began Compaction [default] L0 -> L1: inputs"), "{seen:?}");
@@ -233,7 +233,7 @@ fn a_compaction_that_fails_for_io_stops_no_writes_and_rests() {
     }
     parts.faults().only(Some(".sst"));
     parts.faults().fail_at(parts.faults().changes(), EIO, false);
-    crate::scheduler::job::run_compaction(&parts.jobs, &job, None);
+    crate::scheduler::job::run_compaction(&parts.jobs, job, None);
     assert!(!parts.versions.refuses_writes());
     let state = parts.versions.state.lock();
     assert!(state.compaction_pause.is_some_and(|pause| pause.needed_bytes == 0));

@@ -25,7 +25,8 @@ impl Cursor {
         let (mut stepped, mut versions) = (0, 0);
         while self.merged.valid() && !self.before(split(self.merged.key()).0, &self.key) {
             if self.is_limited() {
-                self.count_version(&mut versions, self.max_skip.saturating_add(1), &mut stepped)?;
+                let hidden = self.hides_entry();
+                self.count_version(hidden, &mut versions, self.max_skip.saturating_add(1), &mut stepped)?;
             }
             self.merged.prev();
         }
@@ -74,14 +75,16 @@ impl Cursor {
         let mut operands = MergeOperands::default();
         let mut versions = 0;
         while self.merged.valid() {
-            if !self.is_key(split(self.merged.key()).0) {
+            let (user_key, packed) = split(self.merged.key());
+            if !self.is_key(user_key) {
                 break;
             }
             if self.is_limited() {
+                let seq = packed_seq(packed);
+                let hidden = seq <= self.snapshot && self.tombstones.hide(user_key, seq);
                 // One more than above: RocksDB counts the newest version again when it steps before the key.
-                self.count_version(&mut versions, self.max_skip.saturating_add(2), skipped)?;
+                self.count_version(hidden, &mut versions, self.max_skip.saturating_add(2), skipped)?;
             }
-            let (user_key, packed) = split(self.merged.key());
             if packed_seq(packed) <= self.snapshot {
                 match ValueType::from_byte(packed as u8) {
                     Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {

@@ -41,13 +41,19 @@ impl Cursor {
     }
 
     /// Counts the entry that going backward is at, which is version number `versions` of its key: of `most` versions, and
-    /// none that a range tombstone hides.
+    /// none that is `hidden` by a range tombstone.
     ///
     /// # Errors
     /// Incomplete if there were too many before it.
     #[cold]
-    pub(super) fn count_version(&mut self, versions: &mut u64, most: u64, skipped: &mut u64) -> Result<()> {
-        if *versions >= most || self.hides_entry() {
+    pub(super) fn count_version(
+        &self,
+        hidden: bool,
+        versions: &mut u64,
+        most: u64,
+        skipped: &mut u64,
+    ) -> Result<()> {
+        if *versions >= most || hidden {
             return Ok(());
         }
         if *skipped > self.max_skipped {
