@@ -99,6 +99,7 @@ mod failures;
 mod features;
 mod file_properties;
 mod flush;
+mod forms;
 mod identity;
 mod in_force;
 mod info_log;

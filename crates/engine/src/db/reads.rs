@@ -2,7 +2,8 @@
 
 use super::Db;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
-use crate::read::options::{self, ReadOptions};
+use crate::forms::shorter_forms;
+use crate::read::options::ReadOptions;
 use crate::read::value::{PinnedValue, WideColumns};
 use crate::read::view::ReadView;
 use crate::read::{counts, get, multi_get, one_moment};
@@ -34,31 +35,13 @@ impl Db {
         Ok(ReadView { tables: &self.core.ctx.tables, cf, sources, seq, options, watch })
     }
 
-    /// The value of `key`.
-    ///
-    /// # Errors
-    /// [Those of all reads](#errors-of-reads).
-    #[inline]
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.get_slice(&self.default_cf, key.as_ref(), &options::DEFAULT)
-    }
-
-    /// [`Db::get`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of all reads](#errors-of-reads).
-    #[inline]
-    pub fn get_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.get_slice(cf, key.as_ref(), &options::DEFAULT)
-    }
-
-    /// [`Db::get`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of all reads](#errors-of-reads).
-    #[inline]
-    pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<PinnedValue>> {
-        self.get_slice(&self.default_cf, key.as_ref(), options)
+    shorter_forms! {
+        /// The value of `key`.
+        ///
+        /// # Errors
+        /// [Those of all reads](#errors-of-reads).
+        Db: get, get_cf, get_with
+            => get_cf_with(&self, key: impl AsRef<[u8]>; ReadOptions) -> Result<Option<PinnedValue>>
     }
 
     /// [`Db::get`] in column family `cf` under `options`.
@@ -124,7 +107,7 @@ impl Db {
         keys: &[K],
     ) -> Vec<Result<Option<PinnedValue>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.multi_get_cf_with(cf, &keys, &options::DEFAULT)
+        self.multi_get_cf_with(cf, &keys, ReadOptions::by_default())
     }
 
     /// [`Db::multi_get`] under `options`. Takes slices, so that none need be collected.
@@ -169,7 +152,7 @@ impl Db {
         &self,
         pairs: &[(&ColumnFamilyHandle, &[u8])],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_pairs_with(pairs, &options::DEFAULT)
+        self.multi_get_pairs_with(pairs, ReadOptions::by_default())
     }
 
     /// [`Db::multi_get_pairs`] under `options`.
@@ -184,36 +167,13 @@ impl Db {
         one_moment::multi_get_pairs(&self.core.versions, &self.core.snapshots, options, pairs)
     }
 
-    /// The columns of `key`, copied. A plain value is one column with the empty name.
-    ///
-    /// # Errors
-    /// [Those of all reads](#errors-of-reads).
-    pub fn get_entity(&self, key: impl AsRef<[u8]>) -> Result<Option<WideColumns>> {
-        self.get_entity_cf_with(&self.default_cf, key, &options::DEFAULT)
-    }
-
-    /// [`Db::get_entity`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of all reads](#errors-of-reads).
-    pub fn get_entity_cf(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-    ) -> Result<Option<WideColumns>> {
-        self.get_entity_cf_with(cf, key, &options::DEFAULT)
-    }
-
-    /// [`Db::get_entity`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of all reads](#errors-of-reads).
-    pub fn get_entity_with(
-        &self,
-        key: impl AsRef<[u8]>,
-        options: &ReadOptions,
-    ) -> Result<Option<WideColumns>> {
-        self.get_entity_cf_with(&self.default_cf, key, options)
+    shorter_forms! {
+        /// The columns of `key`, copied. A plain value is one column with the empty name.
+        ///
+        /// # Errors
+        /// [Those of all reads](#errors-of-reads).
+        Db: get_entity, get_entity_cf, get_entity_with
+            => get_entity_cf_with(&self, key: impl AsRef<[u8]>; ReadOptions) -> Result<Option<WideColumns>>
     }
 
     /// [`Db::get_entity`] in column family `cf` under `options`.

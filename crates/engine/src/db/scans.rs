@@ -2,10 +2,11 @@
 
 use super::Db;
 use crate::column_family::ColumnFamilyHandle;
+use crate::forms::shorter_forms;
 use crate::read::cursor::Cursor;
 use crate::read::key_range::{self, KeyBounds, KeyRange};
 use crate::read::one_moment;
-use crate::read::options::{self, ReadOptions};
+use crate::read::options::ReadOptions;
 use crate::read::rows::{Iter, Scan};
 use outcrop_base::Result;
 use std::ops::Bound;
@@ -19,19 +20,10 @@ use std::ops::Bound;
 /// Those of [reads](#errors-of-reads). An [`Iter`] gives an error as its last item, also one met when it was made; a [`Cursor`] becomes
 /// invalid, and [`Cursor::status`] says why.
 impl Db {
-    /// All rows, in key order.
-    pub fn iter(&self) -> Iter {
-        self.iter_cf_with(&self.default_cf, &options::DEFAULT)
-    }
-
-    /// [`Db::iter`] in column family `cf`.
-    pub fn iter_cf(&self, cf: &ColumnFamilyHandle) -> Iter {
-        self.iter_cf_with(cf, &options::DEFAULT)
-    }
-
-    /// [`Db::iter`] under `options`, whose bounds hold.
-    pub fn iter_with(&self, options: &ReadOptions) -> Iter {
-        self.iter_cf_with(&self.default_cf, options)
+    shorter_forms! {
+        /// All rows, in key order.
+        Db: iter, iter_cf, iter_with
+            => iter_cf_with(&self; ReadOptions) -> Iter
     }
 
     /// [`Db::iter`] in column family `cf` under `options`, whose bounds hold.
@@ -39,19 +31,10 @@ impl Db {
         self.scan(cf, Ok((Bound::Unbounded, Bound::Unbounded)), options)
     }
 
-    /// The rows of a range of keys, as `"a".."b"` or `..=key`, in key order.
-    pub fn range(&self, range: impl KeyRange) -> Iter {
-        self.range_cf_with(&self.default_cf, range, &options::DEFAULT)
-    }
-
-    /// [`Db::range`] in column family `cf`.
-    pub fn range_cf(&self, cf: &ColumnFamilyHandle, range: impl KeyRange) -> Iter {
-        self.range_cf_with(cf, range, &options::DEFAULT)
-    }
-
-    /// [`Db::range`] under `options`, whose bounds hold as well.
-    pub fn range_with(&self, range: impl KeyRange, options: &ReadOptions) -> Iter {
-        self.range_cf_with(&self.default_cf, range, options)
+    shorter_forms! {
+        /// The rows of a range of keys, as `"a".."b"` or `..=key`, in key order.
+        Db: range, range_cf, range_with
+            => range_cf_with(&self, range: impl KeyRange; ReadOptions) -> Iter
     }
 
     /// [`Db::range`] in column family `cf` under `options`, whose bounds hold as well.
@@ -64,21 +47,12 @@ impl Db {
         self.scan(cf, Ok(range.into_bounds()), options)
     }
 
-    /// The rows whose keys begin with `prefix`, in key order. Needs no prefix extractor; one lets it leave out tables.
-    ///
-    /// Under a comparator of the application's own such keys need not lie together: its only item is then a NotSupported error.
-    pub fn prefix(&self, prefix: impl AsRef<[u8]>) -> Iter {
-        self.prefix_cf_with(&self.default_cf, prefix, &options::DEFAULT)
-    }
-
-    /// [`Db::prefix`] in column family `cf`.
-    pub fn prefix_cf(&self, cf: &ColumnFamilyHandle, prefix: impl AsRef<[u8]>) -> Iter {
-        self.prefix_cf_with(cf, prefix, &options::DEFAULT)
-    }
-
-    /// [`Db::prefix`] under `options`, whose bounds hold as well.
-    pub fn prefix_with(&self, prefix: impl AsRef<[u8]>, options: &ReadOptions) -> Iter {
-        self.prefix_cf_with(&self.default_cf, prefix, options)
+    shorter_forms! {
+        /// The rows whose keys begin with `prefix`, in key order. Needs no prefix extractor; one lets it leave out tables.
+        ///
+        /// Under a comparator of the application's own such keys need not lie together: its only item is then a NotSupported error.
+        Db: prefix, prefix_cf, prefix_with
+            => prefix_cf_with(&self, prefix: impl AsRef<[u8]>; ReadOptions) -> Iter
     }
 
     /// [`Db::prefix`] in column family `cf` under `options`, whose bounds hold as well.
@@ -106,28 +80,13 @@ impl Db {
         }
     }
 
-    /// A cursor, not yet positioned.
-    ///
-    /// # Errors
-    /// [Those of all scans](#errors-of-scans).
-    pub fn cursor(&self) -> Result<Cursor> {
-        self.cursor_cf_with(&self.default_cf, &options::DEFAULT)
-    }
-
-    /// [`Db::cursor`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of all scans](#errors-of-scans).
-    pub fn cursor_cf(&self, cf: &ColumnFamilyHandle) -> Result<Cursor> {
-        self.cursor_cf_with(cf, &options::DEFAULT)
-    }
-
-    /// [`Db::cursor`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of all scans](#errors-of-scans).
-    pub fn cursor_with(&self, options: &ReadOptions) -> Result<Cursor> {
-        self.cursor_cf_with(&self.default_cf, options)
+    shorter_forms! {
+        /// A cursor, not yet positioned.
+        ///
+        /// # Errors
+        /// [Those of all scans](#errors-of-scans).
+        Db: cursor, cursor_cf, cursor_with
+            => cursor_cf_with(&self; ReadOptions) -> Result<Cursor>
     }
 
     /// [`Db::cursor`] in column family `cf` under `options`.
@@ -146,7 +105,7 @@ impl Db {
     /// # Errors
     /// [Those of all scans](#errors-of-scans); there is then no cursor at all.
     pub fn cursors(&self, column_families: &[&ColumnFamilyHandle]) -> Result<Vec<Cursor>> {
-        self.cursors_with(column_families, &options::DEFAULT)
+        self.cursors_with(column_families, ReadOptions::by_default())
     }
 
     /// [`Db::cursors`] under `options`.

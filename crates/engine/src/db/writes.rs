@@ -5,6 +5,7 @@ use crate::batch::codec::{Op, WriteBatch, check_sizes};
 use crate::batch::scratch::with_scratch_batch;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::core::Core;
+use crate::forms::shorter_forms;
 use crate::write::options::WriteOptions;
 use outcrop_base::{Error, Result, SeqNum, wide_columns};
 
@@ -25,41 +26,13 @@ use outcrop_base::{Error, Result, SeqNum, wide_columns};
 /// - Any other: an earlier write, flush or compaction failed, or this one did, and writes are refused until the database has recovered by
 ///   itself or by [`Db::resume`]. Of the write that failed nothing is visible; after a crash it may be there.
 impl Db {
-    /// Sets `key` to `value`.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    #[inline]
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_slices(&self.default_cf, key.as_ref(), value.as_ref(), &WriteOptions::default())
-    }
-
-    /// [`Db::put`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    #[inline]
-    pub fn put_cf(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.put_slices(cf, key.as_ref(), value.as_ref(), &WriteOptions::default())
-    }
-
-    /// [`Db::put`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    #[inline]
-    pub fn put_with(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.put_slices(&self.default_cf, key.as_ref(), value.as_ref(), options)
+    shorter_forms! {
+        /// Sets `key` to `value`.
+        ///
+        /// # Errors
+        /// [Those of all writes](#errors-of-writes).
+        Db: put, put_cf, put_with
+            => put_cf_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`Db::put`] in column family `cf` under `options`.
@@ -75,6 +48,11 @@ impl Db {
         options: &WriteOptions,
     ) -> Result<()> {
         self.put_slices(cf, key.as_ref(), value.as_ref(), options)
+    }
+
+    #[inline]
+    pub(super) fn default_family(&self) -> &ColumnFamilyHandle {
+        &self.default_cf
     }
 
     /// The condition of every write to `cf`.
@@ -102,28 +80,13 @@ impl Db {
         )
     }
 
-    /// Deletes `key`; that it does not exist is no error.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_cf_with(&self.default_cf, key, &WriteOptions::default())
-    }
-
-    /// [`Db::delete`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    pub fn delete_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_cf_with(cf, key, &WriteOptions::default())
-    }
-
-    /// [`Db::delete`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
-        self.delete_cf_with(&self.default_cf, key, options)
+    shorter_forms! {
+        /// Deletes `key`; that it does not exist is no error.
+        ///
+        /// # Errors
+        /// [Those of all writes](#errors-of-writes).
+        Db: delete, delete_cf, delete_with
+            => delete_cf_with(&self, key: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`Db::delete`] in column family `cf` under `options`.
@@ -145,28 +108,13 @@ impl Db {
         )
     }
 
-    /// Deletes the one earlier put of `key`: see [`WriteBatch::single_delete`] for what the caller promises.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    pub fn single_delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.single_delete_cf_with(&self.default_cf, key, &WriteOptions::default())
-    }
-
-    /// [`Db::single_delete`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    pub fn single_delete_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<()> {
-        self.single_delete_cf_with(cf, key, &WriteOptions::default())
-    }
-
-    /// [`Db::single_delete`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of all writes](#errors-of-writes).
-    pub fn single_delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
-        self.single_delete_cf_with(&self.default_cf, key, options)
+    shorter_forms! {
+        /// Deletes the one earlier put of `key`: see [`WriteBatch::single_delete`] for what the caller promises.
+        ///
+        /// # Errors
+        /// [Those of all writes](#errors-of-writes).
+        Db: single_delete, single_delete_cf, single_delete_with
+            => single_delete_cf_with(&self, key: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`Db::single_delete`] in column family `cf` under `options`.
@@ -188,38 +136,13 @@ impl Db {
         )
     }
 
-    /// Deletes every key from `begin` up to `end`, exclusive, in one write whatever the number of keys.
-    ///
-    /// # Errors
-    /// InvalidArgument if `end` comes before `begin`; [those of all writes](#errors-of-writes).
-    pub fn delete_range(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_range_cf_with(&self.default_cf, begin, end, &WriteOptions::default())
-    }
-
-    /// [`Db::delete_range`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn delete_range_cf(
-        &self,
-        cf: &ColumnFamilyHandle,
-        begin: impl AsRef<[u8]>,
-        end: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.delete_range_cf_with(cf, begin, end, &WriteOptions::default())
-    }
-
-    /// [`Db::delete_range`] under `options`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn delete_range_with(
-        &self,
-        begin: impl AsRef<[u8]>,
-        end: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.delete_range_cf_with(&self.default_cf, begin, end, options)
+    shorter_forms! {
+        /// Deletes every key from `begin` up to `end`, exclusive, in one write whatever the number of keys.
+        ///
+        /// # Errors
+        /// InvalidArgument if `end` comes before `begin`; [those of all writes](#errors-of-writes).
+        Db: delete_range, delete_range_cf, delete_range_with
+            => delete_range_cf_with(&self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`Db::delete_range`] in column family `cf` under `options`.
@@ -243,39 +166,14 @@ impl Db {
         )
     }
 
-    /// Adds `operand` to `key`, for the column family's merge operator.
-    ///
-    /// # Errors
-    /// NotSupported if the column family has no merge operator; of a batch it is InvalidArgument, as in RocksDB.
-    /// [Those of all writes](#errors-of-writes).
-    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_cf_with(&self.default_cf, key, operand, &WriteOptions::default())
-    }
-
-    /// [`Db::merge`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn merge_cf(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.merge_cf_with(cf, key, operand, &WriteOptions::default())
-    }
-
-    /// [`Db::merge`] under `options`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn merge_with(
-        &self,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.merge_cf_with(&self.default_cf, key, operand, options)
+    shorter_forms! {
+        /// Adds `operand` to `key`, for the column family's merge operator.
+        ///
+        /// # Errors
+        /// NotSupported if the column family has no merge operator; of a batch it is InvalidArgument, as in RocksDB.
+        /// [Those of all writes](#errors-of-writes).
+        Db: merge, merge_cf, merge_with
+            => merge_cf_with(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`Db::merge`] in column family `cf` under `options`.
@@ -301,54 +199,25 @@ impl Db {
         )
     }
 
-    /// Sets `key` to a wide-column entity: a set of named columns, (name, value) each. The column with the empty name is what
-    /// readers of plain values see.
-    ///
-    /// # Errors
-    /// InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB; [those of all writes](#errors-of-writes).
-    pub fn put_entity<N: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        key: impl AsRef<[u8]>,
-        columns: &[(N, V)],
-    ) -> Result<()> {
-        self.put_entity_cf_with(&self.default_cf, key, columns, &WriteOptions::default())
-    }
-
-    /// [`Db::put_entity`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put_entity_cf<N: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        columns: &[(N, V)],
-    ) -> Result<()> {
-        self.put_entity_cf_with(cf, key, columns, &WriteOptions::default())
-    }
-
-    /// [`Db::put_entity`] under `options`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put_entity_with<N: AsRef<[u8]>, V: AsRef<[u8]>>(
-        &self,
-        key: impl AsRef<[u8]>,
-        columns: &[(N, V)],
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.put_entity_cf_with(&self.default_cf, key, columns, options)
+    shorter_forms! {
+        /// Sets `key` to a wide-column entity: a set of named columns, (name, value) each. The column with the empty name is what
+        /// readers of plain values see.
+        ///
+        /// # Errors
+        /// InvalidArgument if a name comes twice, or the columns together are longer than 4 GiB; [those of all writes](#errors-of-writes).
+        Db: put_entity, put_entity_cf, put_entity_with
+            => put_entity_cf_with(&self, key: impl AsRef<[u8]>, columns: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)]; WriteOptions) -> Result<()>
     }
 
     /// [`Db::put_entity`] in column family `cf` under `options`.
     ///
     /// # Errors
     /// As there.
-    pub fn put_entity_cf_with<N: AsRef<[u8]>, V: AsRef<[u8]>>(
+    pub fn put_entity_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
         key: impl AsRef<[u8]>,
-        columns: &[(N, V)],
+        columns: &[(impl AsRef<[u8]>, impl AsRef<[u8]>)],
         options: &WriteOptions,
     ) -> Result<()> {
         check_sizes(key.as_ref(), &[])?;

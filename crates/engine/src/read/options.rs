@@ -117,10 +117,14 @@ impl Default for ReadOptions {
     }
 }
 
-/// The options of reads without options: none are made, nor dropped, for each.
-pub(crate) static DEFAULT: ReadOptions = ReadOptions::DEFAULT;
-
 impl ReadOptions {
+    /// Those of reads without options: none are made, nor dropped, for each.
+    #[inline]
+    pub(crate) fn by_default() -> &'static ReadOptions {
+        static DEFAULT: ReadOptions = ReadOptions::DEFAULT;
+        &DEFAULT
+    }
+
     const DEFAULT: ReadOptions = ReadOptions {
         snapshot: None,
         fill_cache: true,

@@ -254,7 +254,7 @@ impl Parts {
             cf: &cf,
             sources: &sources,
             seq,
-            options: &crate::read::options::DEFAULT,
+            options: crate::read::options::ReadOptions::by_default(),
             watch: outcrop_monitor::Watch::OFF,
         };
         let value = get(&view, key.as_bytes()).unwrap();

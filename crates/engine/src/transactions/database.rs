@@ -11,6 +11,7 @@ use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
 use crate::builder::DbBuilder;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
+use crate::forms::shorter_forms;
 use crate::write::options::WriteOptions;
 use outcrop_base::{Error, Result};
 use outcrop_options::kept;
@@ -177,43 +178,13 @@ impl TransactionDb {
         Ok(())
     }
 
-    /// Sets `key` to `value`: a transaction of its own.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_slices(
-            self.shared.db.default_column_family(),
-            key.as_ref(),
-            value.as_ref(),
-            &WriteOptions::default(),
-        )
-    }
-
-    /// [`TransactionDb::put`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn put_cf(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.put_slices(cf, key.as_ref(), value.as_ref(), &WriteOptions::default())
-    }
-
-    /// [`TransactionDb::put`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn put_with(
-        &self,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.put_slices(self.shared.db.default_column_family(), key.as_ref(), value.as_ref(), options)
+    shorter_forms! {
+        /// Sets `key` to `value`: a transaction of its own.
+        ///
+        /// # Errors
+        /// [Those of single writes](#errors-of-single-writes).
+        TransactionDb: put, put_cf, put_with
+            => put_cf_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`TransactionDb::put`] in column family `cf` under `options`.
@@ -227,57 +198,18 @@ impl TransactionDb {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.put_slices(cf, key.as_ref(), value.as_ref(), options)
-    }
-
-    fn put_slices(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: &[u8],
-        value: &[u8],
-        options: &WriteOptions,
-    ) -> Result<()> {
+        let (key, value) = (key.as_ref(), value.as_ref());
         check_sizes(key, value)?;
         self.write_one(options, cf, key, |batch| batch.put_id(cf.id(), key, value))
     }
 
-    /// Adds a merge operand to `key`: a transaction of its own.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_slices(
-            self.shared.db.default_column_family(),
-            key.as_ref(),
-            operand.as_ref(),
-            &WriteOptions::default(),
-        )
-    }
-
-    /// [`TransactionDb::merge`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn merge_cf(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.merge_slices(cf, key.as_ref(), operand.as_ref(), &WriteOptions::default())
-    }
-
-    /// [`TransactionDb::merge`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn merge_with(
-        &self,
-        key: impl AsRef<[u8]>,
-        operand: impl AsRef<[u8]>,
-        options: &WriteOptions,
-    ) -> Result<()> {
-        self.merge_slices(self.shared.db.default_column_family(), key.as_ref(), operand.as_ref(), options)
+    shorter_forms! {
+        /// Adds a merge operand to `key`: a transaction of its own.
+        ///
+        /// # Errors
+        /// [Those of single writes](#errors-of-single-writes).
+        TransactionDb: merge, merge_cf, merge_with
+            => merge_cf_with(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`TransactionDb::merge`] in column family `cf` under `options`.
@@ -291,42 +223,18 @@ impl TransactionDb {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.merge_slices(cf, key.as_ref(), operand.as_ref(), options)
-    }
-
-    fn merge_slices(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: &[u8],
-        operand: &[u8],
-        options: &WriteOptions,
-    ) -> Result<()> {
+        let (key, operand) = (key.as_ref(), operand.as_ref());
         check_sizes(key, operand)?;
         self.write_one(options, cf, key, |batch| batch.merge_id(cf.id(), key, operand))
     }
 
-    /// Deletes `key`; that it does not exist is no error: a transaction of its own.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn delete(&self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_slices(self.shared.db.default_column_family(), key.as_ref(), &WriteOptions::default())
-    }
-
-    /// [`TransactionDb::delete`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn delete_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_slices(cf, key.as_ref(), &WriteOptions::default())
-    }
-
-    /// [`TransactionDb::delete`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of single writes](#errors-of-single-writes).
-    pub fn delete_with(&self, key: impl AsRef<[u8]>, options: &WriteOptions) -> Result<()> {
-        self.delete_slices(self.shared.db.default_column_family(), key.as_ref(), options)
+    shorter_forms! {
+        /// Deletes `key`; that it does not exist is no error: a transaction of its own.
+        ///
+        /// # Errors
+        /// [Those of single writes](#errors-of-single-writes).
+        TransactionDb: delete, delete_cf, delete_with
+            => delete_cf_with(&self, key: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`TransactionDb::delete`] in column family `cf` under `options`.
@@ -339,12 +247,13 @@ impl TransactionDb {
         key: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.delete_slices(cf, key.as_ref(), options)
-    }
-
-    fn delete_slices(&self, cf: &ColumnFamilyHandle, key: &[u8], options: &WriteOptions) -> Result<()> {
+        let key = key.as_ref();
         check_sizes(key, &[])?;
         self.write_one(options, cf, key, |batch| batch.delete_id(cf.id(), key))
+    }
+
+    fn default_family(&self) -> &ColumnFamilyHandle {
+        self.shared.db.default_column_family()
     }
 
     fn write_one(

@@ -5,7 +5,7 @@ use crate::batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 use crate::column_family::ColumnFamilyHandle;
 use crate::db::Db;
 use crate::read::cursor::Cursor;
-use crate::read::options::{self, ReadOptions};
+use crate::read::options::ReadOptions;
 use crate::read::value::PinnedValue;
 use crate::write::options::WriteOptions;
 use outcrop_base::Result;
@@ -78,7 +78,7 @@ impl IndexedBatch {
     /// # Errors
     /// As [`Db::get`] and [`IndexedBatch::look_up`].
     pub fn get_over(&self, db: &Db, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.get_over_slice(db, db.default_column_family(), key.as_ref(), &options::DEFAULT)
+        self.get_over_slice(db, db.default_column_family(), key.as_ref(), ReadOptions::by_default())
     }
 
     /// [`IndexedBatch::get_over`] in column family `cf`.
@@ -91,7 +91,7 @@ impl IndexedBatch {
         cf: &ColumnFamilyHandle,
         key: impl AsRef<[u8]>,
     ) -> Result<Option<PinnedValue>> {
-        self.get_over_slice(db, cf, key.as_ref(), &options::DEFAULT)
+        self.get_over_slice(db, cf, key.as_ref(), ReadOptions::by_default())
     }
 
     /// [`IndexedBatch::get_over`] with the database read under `options`.
@@ -158,7 +158,7 @@ impl IndexedBatch {
         keys: &[K],
     ) -> Vec<Result<Option<PinnedValue>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.multi_get_over_cf_with(db, cf, &keys, &options::DEFAULT)
+        self.multi_get_over_cf_with(db, cf, &keys, ReadOptions::by_default())
     }
 
     /// [`IndexedBatch::multi_get_over`] with the database read under `options`.
@@ -198,7 +198,7 @@ impl IndexedBatch {
         db: &Db,
         pairs: &[(&ColumnFamilyHandle, &[u8])],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_pairs_over_with(db, pairs, &options::DEFAULT)
+        self.multi_get_pairs_over_with(db, pairs, ReadOptions::by_default())
     }
 
     /// [`IndexedBatch::multi_get_pairs_over`] with the database read under `options`.
@@ -235,7 +235,7 @@ impl IndexedBatch {
     /// # Errors
     /// As [`Db::cursor`].
     pub fn cursor_over(&self, db: &Db) -> Result<Overlay<Cursor>> {
-        self.cursor_over_cf_with(db, db.default_column_family(), &options::DEFAULT)
+        self.cursor_over_cf_with(db, db.default_column_family(), ReadOptions::by_default())
     }
 
     /// [`IndexedBatch::cursor_over`] in column family `cf`.
@@ -243,7 +243,7 @@ impl IndexedBatch {
     /// # Errors
     /// As there.
     pub fn cursor_over_cf(&self, db: &Db, cf: &ColumnFamilyHandle) -> Result<Overlay<Cursor>> {
-        self.cursor_over_cf_with(db, cf, &options::DEFAULT)
+        self.cursor_over_cf_with(db, cf, ReadOptions::by_default())
     }
 
     /// [`IndexedBatch::cursor_over`] under `options`: their bounds hold for both, and the database is seen as of their snapshot.

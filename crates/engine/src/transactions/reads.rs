@@ -4,8 +4,9 @@ use super::tracking::Access;
 use super::transaction::{LockMode, Transaction, Validate};
 use crate::batch::overlay::Overlay;
 use crate::column_family::ColumnFamilyHandle;
+use crate::forms::shorter_forms;
 use crate::read::cursor::Cursor;
-use crate::read::options::{self, ReadOptions};
+use crate::read::options::ReadOptions;
 use crate::read::value::PinnedValue;
 use outcrop_base::{Error, Result};
 
@@ -24,28 +25,13 @@ use outcrop_base::{Error, Result};
 /// # Errors of reads for update
 /// Those of reads, and of [writes](#errors-of-a-transactions-writes), but for what concerns the batch.
 impl Transaction {
-    /// The value of `key`.
-    ///
-    /// # Errors
-    /// [Those of its reads](#errors-of-a-transactions-reads).
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.batch.get_over(&self.db, key)
-    }
-
-    /// [`Transaction::get`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of its reads](#errors-of-a-transactions-reads).
-    pub fn get_cf(&self, cf: &ColumnFamilyHandle, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.batch.get_over_cf(&self.db, cf, key)
-    }
-
-    /// [`Transaction::get`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of its reads](#errors-of-a-transactions-reads).
-    pub fn get_with(&self, key: impl AsRef<[u8]>, options: &ReadOptions) -> Result<Option<PinnedValue>> {
-        self.batch.get_over_with(&self.db, key, options)
+    shorter_forms! {
+        /// The value of `key`.
+        ///
+        /// # Errors
+        /// [Those of its reads](#errors-of-a-transactions-reads).
+        Transaction: get, get_cf, get_with
+            => get_cf_with(&self, key: impl AsRef<[u8]>; ReadOptions) -> Result<Option<PinnedValue>>
     }
 
     /// [`Transaction::get`] in column family `cf` under `options`.
@@ -125,38 +111,13 @@ impl Transaction {
         self.batch.multi_get_pairs_over_with(&self.db, pairs, options)
     }
 
-    /// The value of a key that is about to be updated: the key is locked in `mode`, or checked when the transaction is committed.
-    ///
-    /// # Errors
-    /// [Those of reads for update](#errors-of-reads-for-update).
-    pub fn get_for_update(&mut self, key: impl AsRef<[u8]>, mode: LockMode) -> Result<Option<PinnedValue>> {
-        self.get_for_update_cf_with(&self.default_family(), key, mode, &options::DEFAULT)
-    }
-
-    /// [`Transaction::get_for_update`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of reads for update](#errors-of-reads-for-update).
-    pub fn get_for_update_cf(
-        &mut self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        mode: LockMode,
-    ) -> Result<Option<PinnedValue>> {
-        self.get_for_update_cf_with(cf, key, mode, &options::DEFAULT)
-    }
-
-    /// [`Transaction::get_for_update`] under `options`.
-    ///
-    /// # Errors
-    /// [Those of reads for update](#errors-of-reads-for-update).
-    pub fn get_for_update_with(
-        &mut self,
-        key: impl AsRef<[u8]>,
-        mode: LockMode,
-        options: &ReadOptions,
-    ) -> Result<Option<PinnedValue>> {
-        self.get_for_update_cf_with(&self.default_family(), key, mode, options)
+    shorter_forms! {
+        /// The value of a key that is about to be updated: the key is locked in `mode`, or checked when the transaction is committed.
+        ///
+        /// # Errors
+        /// [Those of reads for update](#errors-of-reads-for-update).
+        Transaction: get_for_update, get_for_update_cf, get_for_update_with
+            => get_for_update_cf_with(&mut self, key: impl AsRef<[u8]>, mode: LockMode; ReadOptions) -> Result<Option<PinnedValue>>
     }
 
     /// [`Transaction::get_for_update`] in column family `cf` under `options`.
@@ -175,43 +136,14 @@ impl Transaction {
         self.get_cf_with(cf, key, options)
     }
 
-    /// [`Transaction::get_for_update`], whether or not the key was written after the transaction's snapshot. An optimistic transaction
-    /// does not check it at all.
-    ///
-    /// # Errors
-    /// [Those of reads for update](#errors-of-reads-for-update).
-    pub fn get_for_update_unvalidated(
-        &mut self,
-        key: impl AsRef<[u8]>,
-        mode: LockMode,
-    ) -> Result<Option<PinnedValue>> {
-        self.get_for_update_unvalidated_cf_with(&self.default_family(), key, mode, &options::DEFAULT)
-    }
-
-    /// [`Transaction::get_for_update_unvalidated`] in column family `cf`.
-    ///
-    /// # Errors
-    /// [Those of reads for update](#errors-of-reads-for-update).
-    pub fn get_for_update_unvalidated_cf(
-        &mut self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        mode: LockMode,
-    ) -> Result<Option<PinnedValue>> {
-        self.get_for_update_unvalidated_cf_with(cf, key, mode, &options::DEFAULT)
-    }
-
-    /// [`Transaction::get_for_update_unvalidated`] under `options`.
-    ///
-    /// # Errors
-    /// As [`Transaction::get_for_update_unvalidated_cf_with`].
-    pub fn get_for_update_unvalidated_with(
-        &mut self,
-        key: impl AsRef<[u8]>,
-        mode: LockMode,
-        options: &ReadOptions,
-    ) -> Result<Option<PinnedValue>> {
-        self.get_for_update_unvalidated_cf_with(&self.default_family(), key, mode, options)
+    shorter_forms! {
+        /// [`Transaction::get_for_update`], whether or not the key was written after the transaction's snapshot. An optimistic transaction
+        /// does not check it at all.
+        ///
+        /// # Errors
+        /// [Those of reads for update](#errors-of-reads-for-update).
+        Transaction: get_for_update_unvalidated, get_for_update_unvalidated_cf, get_for_update_unvalidated_with
+            => get_for_update_unvalidated_cf_with(&mut self, key: impl AsRef<[u8]>, mode: LockMode; ReadOptions) -> Result<Option<PinnedValue>>
     }
 
     /// [`Transaction::get_for_update_unvalidated`] in column family `cf` under `options`.
@@ -241,7 +173,7 @@ impl Transaction {
     /// # Errors
     /// [Those of reads for update](#errors-of-reads-for-update).
     pub fn multi_get_for_update<K: AsRef<[u8]>>(&mut self, keys: &[K]) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_for_update_cf(&self.default_family(), keys)
+        self.multi_get_for_update_cf(&self.default_family().clone(), keys)
     }
 
     /// [`Transaction::multi_get_for_update`] in column family `cf`.
@@ -254,7 +186,7 @@ impl Transaction {
         keys: &[K],
     ) -> Vec<Result<Option<PinnedValue>>> {
         let keys: Vec<&[u8]> = keys.iter().map(AsRef::as_ref).collect();
-        self.multi_get_for_update_cf_with(cf, &keys, &options::DEFAULT)
+        self.multi_get_for_update_cf_with(cf, &keys, ReadOptions::by_default())
     }
 
     /// [`Transaction::multi_get_for_update`] under `options`.
@@ -266,7 +198,7 @@ impl Transaction {
         keys: &[&[u8]],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_for_update_cf_with(&self.default_family(), keys, options)
+        self.multi_get_for_update_cf_with(&self.default_family().clone(), keys, options)
     }
 
     /// [`Transaction::multi_get_for_update`] in column family `cf` under `options`.
@@ -291,7 +223,7 @@ impl Transaction {
         &mut self,
         pairs: &[(&ColumnFamilyHandle, &[u8])],
     ) -> Vec<Result<Option<PinnedValue>>> {
-        self.multi_get_pairs_for_update_with(pairs, &options::DEFAULT)
+        self.multi_get_pairs_for_update_with(pairs, ReadOptions::by_default())
     }
 
     /// [`Transaction::multi_get_pairs_for_update`] under `options`.
@@ -315,7 +247,7 @@ impl Transaction {
     /// Takes one [`Transaction::get_for_update`] of `key` back. The key is unlocked if nothing else was done with it, since the
     /// last save point if there is one.
     pub fn undo_get_for_update(&mut self, key: impl AsRef<[u8]>) {
-        self.undo_get_for_update_cf(&self.default_family(), key);
+        self.undo_get_for_update_cf(&self.default_family().clone(), key);
     }
 
     /// [`Transaction::undo_get_for_update`] in column family `cf`.
@@ -326,29 +258,14 @@ impl Transaction {
         }
     }
 
-    /// A cursor over what this transaction would leave. It sees what the transaction writes while the cursor lives; it must not be
-    /// used after the transaction was committed or rolled back, also to a save point.
-    ///
-    /// # Errors
-    /// As [`crate::Db::cursor`].
-    pub fn cursor(&self) -> Result<Overlay<Cursor>> {
-        self.batch.cursor_over(&self.db)
-    }
-
-    /// [`Transaction::cursor`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn cursor_cf(&self, cf: &ColumnFamilyHandle) -> Result<Overlay<Cursor>> {
-        self.batch.cursor_over_cf(&self.db, cf)
-    }
-
-    /// [`Transaction::cursor`] under `options`, whose bounds hold.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn cursor_with(&self, options: &ReadOptions) -> Result<Overlay<Cursor>> {
-        self.batch.cursor_over_with(&self.db, options)
+    shorter_forms! {
+        /// A cursor over what this transaction would leave. It sees what the transaction writes while the cursor lives; it must not be
+        /// used after the transaction was committed or rolled back, also to a save point.
+        ///
+        /// # Errors
+        /// As [`crate::Db::cursor`].
+        Transaction: cursor, cursor_cf, cursor_with
+            => cursor_cf_with(&self; ReadOptions) -> Result<Overlay<Cursor>>
     }
 
     /// [`Transaction::cursor`] in column family `cf` under `options`, whose bounds hold.

@@ -24,7 +24,7 @@ impl Transaction {
     /// # Errors
     /// [Those of its writes](#errors-of-a-transactions-writes).
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_slices(&self.default_family(), key.as_ref(), value.as_ref(), Validate::Snapshot)
+        self.put_slices(&self.default_family().clone(), key.as_ref(), value.as_ref(), Validate::Snapshot)
     }
 
     /// [`Transaction::put`] in column family `cf`.
@@ -45,7 +45,7 @@ impl Transaction {
     /// # Errors
     /// [Those of its writes](#errors-of-a-transactions-writes).
     pub fn put_untracked(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_slices(&self.default_family(), key.as_ref(), value.as_ref(), Validate::Nothing)
+        self.put_slices(&self.default_family().clone(), key.as_ref(), value.as_ref(), Validate::Nothing)
     }
 
     /// [`Transaction::put_untracked`] in column family `cf`.
@@ -88,7 +88,7 @@ impl Transaction {
         key: impl AsRef<[u8]>,
         columns: &[(N, V)],
     ) -> Result<()> {
-        self.put_entity_slices(&self.default_family(), key.as_ref(), &slices(columns))
+        self.put_entity_slices(&self.default_family().clone(), key.as_ref(), &slices(columns))
     }
 
     /// [`Transaction::put_entity`] in column family `cf`.
@@ -124,7 +124,7 @@ impl Transaction {
     /// # Errors
     /// [Those of its writes](#errors-of-a-transactions-writes).
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_slices(&self.default_family(), key.as_ref(), operand.as_ref(), Validate::Snapshot)
+        self.merge_slices(&self.default_family().clone(), key.as_ref(), operand.as_ref(), Validate::Snapshot)
     }
 
     /// [`Transaction::merge`] in column family `cf`.
@@ -145,7 +145,7 @@ impl Transaction {
     /// # Errors
     /// [Those of its writes](#errors-of-a-transactions-writes).
     pub fn merge_untracked(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_slices(&self.default_family(), key.as_ref(), operand.as_ref(), Validate::Nothing)
+        self.merge_slices(&self.default_family().clone(), key.as_ref(), operand.as_ref(), Validate::Nothing)
     }
 
     /// [`Transaction::merge_untracked`] in column family `cf`.
@@ -183,7 +183,7 @@ impl Transaction {
     /// # Errors
     /// [Those of its writes](#errors-of-a-transactions-writes).
     pub fn delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_slice(&self.default_family(), key.as_ref(), Validate::Snapshot)
+        self.delete_slice(&self.default_family().clone(), key.as_ref(), Validate::Snapshot)
     }
 
     /// [`Transaction::delete`] in column family `cf`.
@@ -199,7 +199,7 @@ impl Transaction {
     /// # Errors
     /// [Those of its writes](#errors-of-a-transactions-writes).
     pub fn delete_untracked(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.delete_slice(&self.default_family(), key.as_ref(), Validate::Nothing)
+        self.delete_slice(&self.default_family().clone(), key.as_ref(), Validate::Nothing)
     }
 
     /// [`Transaction::delete_untracked`] in column family `cf`.
@@ -226,7 +226,7 @@ impl Transaction {
     /// # Errors
     /// [Those of its writes](#errors-of-a-transactions-writes).
     pub fn single_delete(&mut self, key: impl AsRef<[u8]>) -> Result<()> {
-        self.single_delete_slice(&self.default_family(), key.as_ref())
+        self.single_delete_slice(&self.default_family().clone(), key.as_ref())
     }
 
     /// [`Transaction::single_delete`] in column family `cf`.
@@ -263,7 +263,7 @@ impl Transaction {
         })
     }
 
-    pub(super) fn default_family(&self) -> ColumnFamilyHandle {
-        self.db.default_column_family().clone()
+    pub(super) fn default_family(&self) -> &ColumnFamilyHandle {
+        self.db.default_column_family()
     }
 }

@@ -39,7 +39,7 @@ impl CommitPipeline {
             cf: &target.cf,
             sources: &sources,
             seq: before,
-            options: &crate::read::options::DEFAULT,
+            options: crate::read::options::ReadOptions::by_default(),
             watch: outcrop_monitor::Watch::OFF,
         };
         let existing = plain_value(&view, key, in_memory).ok()??;

@@ -31,3 +31,19 @@ pub struct WriteOptions {
     /// numbers are used. Default false.
     pub ignore_missing_column_families: bool,
 }
+
+impl WriteOptions {
+    /// Those of writes without options.
+    #[inline]
+    pub(crate) fn by_default() -> &'static WriteOptions {
+        static DEFAULT: WriteOptions = WriteOptions {
+            sync: false,
+            disable_wal: false,
+            no_slowdown: false,
+            low_pri: false,
+            rate_limiter_priority: None,
+            ignore_missing_column_families: false,
+        };
+        &DEFAULT
+    }
+}

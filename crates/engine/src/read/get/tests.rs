@@ -16,7 +16,7 @@ fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
         cf: &cf,
         sources: &sources,
         seq,
-        options: &crate::read::options::DEFAULT,
+        options: crate::read::options::ReadOptions::by_default(),
         watch: outcrop_monitor::Watch::OFF,
     })
 }
@@ -49,7 +49,7 @@ fn a_view_taken_before_a_write_does_not_see_it() {
         cf: &cf,
         sources: &sources,
         seq: before,
-        options: &crate::read::options::DEFAULT,
+        options: crate::read::options::ReadOptions::by_default(),
         watch: outcrop_monitor::Watch::OFF,
     };
     assert_eq!(&*get(&view, b"a").unwrap().unwrap(), b"1");
