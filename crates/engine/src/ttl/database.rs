@@ -9,6 +9,7 @@ use crate::batch::codec::WriteBatch;
 use crate::builder::DbBuilder;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
+use crate::forms::shorter_forms;
 use crate::in_force::resolve_objects;
 use crate::read::key_range::KeyRange;
 use crate::read::options::ReadOptions;
@@ -23,12 +24,12 @@ use std::sync::Arc;
 /// A database whose values expire some time after they were written; RocksDB's `DBWithTTL`, whose files it shares.
 ///
 /// Each value is stored with the second it was written in. A compaction drops those that are older than the TTL of their column
-/// family; **until one meets them they are still read**, also after the time is over, and a flush drops nothing. What a
-/// merge operator makes is as old as the moment when it was made; operands do not expire before they are merged. TTLs are not stored: the one
+/// family; **until one meets them they are still read**, also after the time is over, and a flush drops nothing. A value
+/// that a merge operator makes is as old as that moment; operands do not expire before they are merged. TTLs are not stored: the one
 /// given at an opening holds for all data.
 ///
-/// Values must be written and read through this object. What has no values (deletions, flushes, compactions, snapshots, properties) is asked
-/// of [`TtlDb::db`]; what that one reads ends with the stamp: [`crate::split_ttl_value`]. The application's compaction filter and
+/// Values must be written and read through this object. For all that has no values (deletions, flushes, compactions,
+/// snapshots, properties) there is [`TtlDb::db`]; the values that it reads end with the stamp: [`crate::split_ttl_value`]. The application's compaction filter and
 /// merge operator, in the builder's descriptors, see values without stamps.
 ///
 /// ```
@@ -120,8 +121,8 @@ impl TtlDb {
         Ok(TtlDb { db, clock, ttls: Mutex::new(ttls) })
     }
 
-    /// The database below, for all that neither reads nor writes values. What it reads ends with the stamp, and what it writes has none, so
-    /// that it cannot be read through this object.
+    /// The database below, for all that neither reads nor writes values. Those that it reads end with the stamp, and those that it writes
+    /// have none, so that they cannot be read through this object.
     pub fn db(&self) -> &Arc<Db> {
         &self.db
     }
@@ -155,31 +156,28 @@ impl TtlDb {
         }
     }
 
-    /// Sets `key` to `value`, as [`Db::put`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_cf_with(self.db.default_column_family(), key, value, &WriteOptions::default())
+    fn default_family(&self) -> &ColumnFamilyHandle {
+        self.db.default_column_family()
     }
 
-    /// [`TtlDb::put`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As [`Db::put`].
-    pub fn put_cf(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        value: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.put_cf_with(cf, key, value, &WriteOptions::default())
+    /// `value` with the time at its end.
+    fn stamped(&self, value: &[u8]) -> Vec<u8> {
+        stamped(value, now(&*self.clock))
+    }
+
+    shorter_forms! {
+        /// Sets `key` to `value`, as [`Db::put`].
+        ///
+        /// # Errors
+        /// As there.
+        TtlDb: put, put_cf, put_with
+            => put_cf_with(&self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`TtlDb::put`] in column family `cf` under `options`.
     ///
     /// # Errors
-    /// As [`Db::put`].
+    /// As there.
     pub fn put_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -187,21 +185,22 @@ impl TtlDb {
         value: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.db.put_cf_with(cf, key, stamped(value.as_ref(), now(&*self.clock)), options)
+        self.db.put_cf_with(cf, key, self.stamped(value.as_ref()), options)
     }
 
-    /// Adds `operand` to `key`, as [`Db::merge`].
-    ///
-    /// # Errors
-    /// As there.
-    pub fn merge(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) -> Result<()> {
-        self.merge_cf_with(self.db.default_column_family(), key, operand, &WriteOptions::default())
+    shorter_forms! {
+        /// Adds `operand` to `key`, as [`Db::merge`].
+        ///
+        /// # Errors
+        /// As there.
+        TtlDb: merge, merge_cf, merge_with
+            => merge_cf_with(&self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
     /// [`TtlDb::merge`] in column family `cf` under `options`.
     ///
     /// # Errors
-    /// As [`Db::merge`].
+    /// As there.
     pub fn merge_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -209,7 +208,7 @@ impl TtlDb {
         operand: impl AsRef<[u8]>,
         options: &WriteOptions,
     ) -> Result<()> {
-        self.db.merge_cf_with(cf, key, stamped(operand.as_ref(), now(&*self.clock)), options)
+        self.db.merge_cf_with(cf, key, self.stamped(operand.as_ref()), options)
     }
 
     /// Commits what `batch` holds, which it keeps as it is, as [`Db::write`].
@@ -228,18 +227,19 @@ impl TtlDb {
         self.db.write_with(&mut stamped_batch(batch, now(&*self.clock))?, options)
     }
 
-    /// The value of `key`, as [`Db::get`].
-    ///
-    /// # Errors
-    /// [Those of reads](#errors-of-reads).
-    pub fn get(&self, key: impl AsRef<[u8]>) -> Result<Option<PinnedValue>> {
-        self.get_cf_with(self.db.default_column_family(), key, &ReadOptions::default())
+    shorter_forms! {
+        /// The value of `key`, as [`Db::get`].
+        ///
+        /// # Errors
+        /// [Those of reads](#errors-of-reads).
+        TtlDb: get, get_cf, get_with
+            => get_cf_with(&self, key: impl AsRef<[u8]>; ReadOptions) -> Result<Option<PinnedValue>>
     }
 
     /// [`TtlDb::get`] in column family `cf` under `options`.
     ///
     /// # Errors
-    /// [Those of reads](#errors-of-reads).
+    /// As there.
     pub fn get_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -249,7 +249,7 @@ impl TtlDb {
         TtlDb::without_stamp(self.db.get_cf_with(cf, key, options))
     }
 
-    /// What a read of [`TtlDb::db`] gave, as one of this object.
+    /// The result of a read of [`TtlDb::db`], without the time at the end of its value.
     ///
     /// # Errors
     /// [Those of reads](#errors-of-reads).
@@ -262,15 +262,58 @@ impl TtlDb {
     /// # Errors
     /// [Those of reads](#errors-of-reads), each by itself.
     pub fn multi_get<K: AsRef<[u8]>>(&self, keys: &[K]) -> Vec<Result<Option<PinnedValue>>> {
-        self.db.multi_get(keys).into_iter().map(TtlDb::without_stamp).collect()
+        without_stamps(self.db.multi_get(keys))
     }
 
-    /// All rows of the default column family, in key order.
-    pub fn iter(&self) -> TtlRows {
-        TtlRows::new(self.db.iter())
+    /// [`TtlDb::multi_get`] in column family `cf`.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_cf<K: AsRef<[u8]>>(
+        &self,
+        cf: &ColumnFamilyHandle,
+        keys: &[K],
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        without_stamps(self.db.multi_get_cf(cf, keys))
     }
 
-    /// The rows of a range of column family `cf` under `options`, as [`Db::range_cf_with`].
+    /// [`TtlDb::multi_get`] under `options`. Takes slices, so that none need be collected.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_with(&self, keys: &[&[u8]], options: &ReadOptions) -> Vec<Result<Option<PinnedValue>>> {
+        without_stamps(self.db.multi_get_with(keys, options))
+    }
+
+    /// [`TtlDb::multi_get`] in column family `cf` under `options`. Takes slices, so that none need be collected.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn multi_get_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        keys: &[&[u8]],
+        options: &ReadOptions,
+    ) -> Vec<Result<Option<PinnedValue>>> {
+        without_stamps(self.db.multi_get_cf_with(cf, keys, options))
+    }
+
+    shorter_forms! {
+        /// All rows, in key order.
+        TtlDb: iter, iter_cf, iter_with => iter_cf_with(&self; ReadOptions) -> TtlRows
+    }
+
+    /// [`TtlDb::iter`] in column family `cf` under `options`, whose bounds hold.
+    pub fn iter_cf_with(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> TtlRows {
+        TtlRows::new(self.db.iter_cf_with(cf, options))
+    }
+
+    shorter_forms! {
+        /// The rows of a range of keys, as [`Db::range`].
+        TtlDb: range, range_cf, range_with => range_cf_with(&self, range: impl KeyRange; ReadOptions) -> TtlRows
+    }
+
+    /// [`TtlDb::range`] in column family `cf` under `options`, whose bounds hold as well.
     pub fn range_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -279,4 +322,23 @@ impl TtlDb {
     ) -> TtlRows {
         TtlRows::new(self.db.range_cf_with(cf, range, options))
     }
+
+    shorter_forms! {
+        /// The rows whose keys begin with `prefix`, as [`Db::prefix`].
+        TtlDb: prefix, prefix_cf, prefix_with => prefix_cf_with(&self, prefix: impl AsRef<[u8]>; ReadOptions) -> TtlRows
+    }
+
+    /// [`TtlDb::prefix`] in column family `cf` under `options`, whose bounds hold as well.
+    pub fn prefix_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        prefix: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> TtlRows {
+        TtlRows::new(self.db.prefix_cf_with(cf, prefix, options))
+    }
+}
+
+fn without_stamps(read: Vec<Result<Option<PinnedValue>>>) -> Vec<Result<Option<PinnedValue>>> {
+    read.into_iter().map(TtlDb::without_stamp).collect()
 }

@@ -23,7 +23,7 @@ impl CompactionFilter for TtlFilter {
         if self.ttl.has_expired(stored, &*self.clock) {
             return FilterDecision::Remove;
         }
-        // What has no stamp was not written by this layer: it is not the filter's to judge.
+        // A value without a stamp was not written by this layer: it is not the filter's to judge.
         let (Some(user), Some((value, stamp))) = (&self.user, stored.split_last_chunk::<STAMP_LEN>()) else {
             return FilterDecision::Keep;
         };

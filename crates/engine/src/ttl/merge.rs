@@ -1,4 +1,4 @@
-//! The application's merge operator on values with stamps. What it makes is as old as the moment when it was made.
+//! The application's merge operator on values with stamps. A value that it makes is as old as that moment.
 //!
 //! Source: RocksDB `utilities/ttl/db_ttl_impl.cc`, `TtlMergeOperator`.
 

@@ -28,7 +28,7 @@ impl Ttl {
         self.0.store(seconds, Ordering::Relaxed);
     }
 
-    /// True if `stored` was written so long ago that it may go. What has no stamp stays.
+    /// True if `stored` was written so long ago that it may go. A value without a stamp stays.
     pub fn has_expired(&self, stored: &[u8], clock: &dyn Clock) -> bool {
         let ttl = self.get();
         let Some((_, stamp)) = stored.split_last_chunk::<STAMP_LEN>() else { return false };

@@ -40,7 +40,7 @@ impl World {
 fn compact(db: &TtlDb, cf: &ColumnFamilyHandle) {
     let options = BottommostLevelCompaction::Force.into();
     db.db().flush_cf(cf).unwrap();
-    // What a compaction that runs already has passed is not looked at again by the next.
+    // Keys that a running compaction has passed are not looked at again by the next.
     db.db().wait_for_compact(&WaitForCompactOptions::default()).unwrap();
     db.db().compact_range_cf_with(cf, None, None, &options).unwrap();
 }
@@ -169,7 +169,7 @@ fn the_filter_of_the_application_sees_what_has_not_expired_without_times() {
         compact(&db, &cf);
         assert_eq!(*asked.lock().unwrap(), ["change=change", "keep=keep", "remove=remove"], "{made}");
         assert_eq!(rows(&db), "change=changed keep=keep");
-        // What was changed is no younger for it.
+        // A changed value is no younger for it.
         world.pass(6);
         asked.lock().unwrap().clear();
         compact(&db, &cf);
@@ -220,7 +220,7 @@ fn random_histories_keep_what_has_time_left() {
         let world = World::new();
         let mut model: BTreeMap<String, (String, u64)> = BTreeMap::new();
         let (mut db, mut ttl) = (world.open(10), 10);
-        // Whoever waits in the engine moves the clock on, too.
+        // Threads that wait in the engine move the clock on, too.
         let now = || world.clock.now_micros() / 1_000_000;
         for step in 0..120 {
             let key = format!("{:02}", rng.below(30));
@@ -276,5 +276,49 @@ fn random_histories_keep_what_has_time_left() {
             }
             model.retain(|key, (value, _)| found.contains(&format!("{key}={value}").as_str()));
         }
+    }
+}
+
+#[test]
+fn all_forms_of_writes_and_reads_hide_the_time() {
+    let world = World::new();
+    let other = ColumnFamilyDescriptor::new("other").with_merge_operator(Arc::new(Append));
+    let db = TtlDb::open(world.builder().column_family(other), 10).unwrap();
+    let cf = db.db().column_family("other").unwrap();
+    let (writing, reading) = (WriteOptions::default(), ReadOptions::default());
+
+    db.put("pa", "1").unwrap();
+    db.put_with("pb", "1", &writing).unwrap();
+    db.merge("pa", "2").unwrap();
+    db.merge_with("pb", "3", &writing).unwrap();
+    db.put_cf(&cf, "pa", "4").unwrap();
+    db.put_cf_with(&cf, "qb", "5", &writing).unwrap();
+    db.merge_cf(&cf, "pa", "6").unwrap();
+    db.merge_cf_with(&cf, "qb", "7", &writing).unwrap();
+
+    let text =
+        |read: Result<Option<PinnedValue>>| String::from_utf8(read.unwrap().unwrap().to_vec()).unwrap();
+    let (a, b, own, others) = ("pa", "pb", "1,2 1,3", "4,6 5,7");
+    let join =
+        |values: Vec<Result<Option<PinnedValue>>>| values.into_iter().map(text).collect::<Vec<_>>().join(" ");
+    assert_eq!(join(vec![db.get(a), db.get_with(b, &reading)]), own);
+    assert_eq!(join(vec![db.get_cf(&cf, a), db.get_cf_with(&cf, "qb", &reading)]), others);
+    assert_eq!(join(db.multi_get(&[a, b])), own);
+    assert_eq!(join(db.multi_get_with(&[a.as_bytes(), b.as_bytes()], &reading)), own);
+    assert_eq!(join(db.multi_get_cf(&cf, &[a, "qb"])), others);
+    assert_eq!(join(db.multi_get_cf_with(&cf, &[b"pa", b"qb"], &reading)), others);
+
+    let all = |rows: TtlRows| rows.map(row).collect::<Vec<_>>().join(" ");
+    for rows in [db.iter(), db.iter_with(&reading), db.range("p"..), db.range_with("p".."q", &reading)] {
+        assert_eq!(all(rows), "pa=1,2 pb=1,3");
+    }
+    assert_eq!(all(db.prefix("pb")), "pb=1,3");
+    assert_eq!(all(db.prefix_with("pa", &reading)), "pa=1,2");
+    for rows in [db.iter_cf(&cf), db.iter_cf_with(&cf, &reading), db.range_cf(&cf, "p"..)] {
+        assert_eq!(all(rows), "pa=4,6 qb=5,7");
+    }
+    assert_eq!(all(db.range_cf_with(&cf, "q".., &reading)), "qb=5,7");
+    for rows in [db.prefix_cf(&cf, "p"), db.prefix_cf_with(&cf, "p", &reading)] {
+        assert_eq!(all(rows), "pa=4,6");
     }
 }
