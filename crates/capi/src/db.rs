@@ -3,9 +3,10 @@
 use crate::memory::{
     Errptr, copy_out, copy_out_text, copy_out_texts, give_back, give_back_texts, hand_out, report, text,
 };
+use crate::opening::{Families, open_by};
 use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{ColumnFamilyDescriptor, ColumnFamilyHandle, Db, Env, Error, Result, TtlDb};
+use outcrop::{ColumnFamilyHandle, Db, DbBuilder, Env, TtlDb};
 use std::sync::Arc;
 
 /// A database, and the layer above it if its values expire.
@@ -35,76 +36,9 @@ pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamilyHandle);
 pub unsafe extern "C" fn rocksdb_open(
     options: *const rocksdb_options_t,
     name: *const c_char,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
-    boundary!(errptr, {
-        let options = &*options;
-        let opened = options
-            .descriptor("default")
-            .and_then(|family| options.builder(text(name)).column_family(family).open());
-        opened_out(errptr, opened, &[], std::ptr::null_mut())
-    })
-}
-
-/// The column families named, each under its options.
-pub(crate) unsafe fn families_of(
-    count: c_int,
-    names: *const *const c_char,
-    cf_options: *const *const rocksdb_options_t,
-) -> Result<Vec<ColumnFamilyDescriptor>> {
-    // SAFETY: the caller passes `count` names and options.
-    (0..count.max(0) as usize)
-        .map(|i| unsafe { (**cf_options.add(i)).descriptor(&text(*names.add(i))) })
-        .collect()
-}
-
-/// The native API adds the default column family where it is not named; RocksDB wants it named.
-pub(crate) fn with_default(families: Vec<ColumnFamilyDescriptor>) -> Result<Vec<ColumnFamilyDescriptor>> {
-    match families.iter().any(|family| family.name == "default") {
-        true => Ok(families),
-        false => Err(Error::invalid_argument("Default column family not specified")),
-    }
-}
-
-/// Hands out a handle for each name. A column family is looked up before any is given: on an error there is none.
-pub(crate) unsafe fn handles_out(
-    db: &Db,
-    names: &[String],
-    handles: *mut *mut rocksdb_column_family_handle_t,
-) -> Result<()> {
-    let handle_of = |name: &String| {
-        let found = db.column_family(name);
-        found.ok_or_else(|| Error::invalid_argument(format!("Column family not found: {name}")))
-    };
-    let found = names.iter().map(handle_of).collect::<Result<Vec<_>>>()?;
-    for (i, handle) in found.into_iter().enumerate() {
-        // SAFETY: the caller passes as many places for handles as names.
-        unsafe { *handles.add(i) = hand_out(rocksdb_column_family_handle_t(handle)) };
-    }
-    Ok(())
-}
-
-/// Hands out what was opened, with a handle for each name.
-pub(crate) unsafe fn opened_out(
-    errptr: *mut *mut c_char,
-    opened: Result<impl Into<rocksdb_t>>,
-    names: &[String],
-    handles: *mut *mut rocksdb_column_family_handle_t,
-) -> *mut rocksdb_t {
-    // SAFETY: the caller passes as many places for handles as names.
-    unsafe {
-        let opened = opened.and_then(|db| {
-            let db: rocksdb_t = db.into();
-            handles_out(&db.0, names, handles)?;
-            Ok(db)
-        });
-        report(errptr, opened).map_or(std::ptr::null_mut(), hand_out)
-    }
-}
-
-pub(crate) unsafe fn names_of(count: c_int, names: *const *const c_char) -> Vec<String> {
-    // SAFETY: the caller passes `count` names.
-    (0..count.max(0) as usize).map(|i| unsafe { text(*names.add(i)) }).collect()
+    boundary!(errptr, open_by(options, name, None, errptr, DbBuilder::open))
 }
 
 #[unsafe(no_mangle)]
@@ -115,17 +49,11 @@ pub unsafe extern "C" fn rocksdb_open_column_families(
     names: *const *const c_char,
     cf_options: *const *const rocksdb_options_t,
     handles: *mut *mut rocksdb_column_family_handle_t,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
-        let options = &*options;
-        let opened = options
-            .settings
-            .check()
-            .and_then(|()| families_of(count, names, cf_options))
-            .and_then(with_default)
-            .and_then(|families| options.builder(text(name)).column_families(families).open());
-        opened_out(errptr, opened, &names_of(count, names), handles)
+        let families = Families { count, names, options: cf_options, handles };
+        open_by(options, name, Some(families), errptr, DbBuilder::open)
     })
 }
 
@@ -134,19 +62,13 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only(
     options: *const rocksdb_options_t,
     name: *const c_char,
     error_if_wal_file_exists: c_uchar,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
-        let options = &*options;
         let strict = error_if_wal_file_exists != 0;
-        let opened = options.descriptor("default").and_then(|family| {
-            options
-                .builder(text(name))
-                .column_family(family)
-                .error_if_wal_file_exists(strict)
-                .open_read_only()
-        });
-        opened_out(errptr, opened, &[], std::ptr::null_mut())
+        open_by(options, name, None, errptr, |builder| {
+            builder.error_if_wal_file_exists(strict).open_read_only()
+        })
     })
 }
 
@@ -159,19 +81,14 @@ pub unsafe extern "C" fn rocksdb_open_for_read_only_column_families(
     cf_options: *const *const rocksdb_options_t,
     handles: *mut *mut rocksdb_column_family_handle_t,
     error_if_wal_file_exists: c_uchar,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
-        let options = &*options;
+        let families = Families { count, names, options: cf_options, handles };
         let strict = error_if_wal_file_exists != 0;
-        let opened = families_of(count, names, cf_options).and_then(|families| {
-            options
-                .builder(text(name))
-                .column_families(families)
-                .error_if_wal_file_exists(strict)
-                .open_read_only()
-        });
-        opened_out(errptr, opened, &names_of(count, names), handles)
+        open_by(options, name, Some(families), errptr, |builder| {
+            builder.error_if_wal_file_exists(strict).open_read_only()
+        })
     })
 }
 
@@ -181,15 +98,9 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary(
     options: *const rocksdb_options_t,
     name: *const c_char,
     _secondary_path: *const c_char,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
-    boundary!(errptr, {
-        let options = &*options;
-        let opened = options
-            .descriptor("default")
-            .and_then(|family| options.builder(text(name)).column_family(family).open_secondary());
-        opened_out(errptr, opened, &[], std::ptr::null_mut())
-    })
+    boundary!(errptr, open_by(options, name, None, errptr, DbBuilder::open_secondary))
 }
 
 /// As [`rocksdb_open_as_secondary`].
@@ -202,13 +113,11 @@ pub unsafe extern "C" fn rocksdb_open_as_secondary_column_families(
     names: *const *const c_char,
     cf_options: *const *const rocksdb_options_t,
     handles: *mut *mut rocksdb_column_family_handle_t,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
-        let options = &*options;
-        let opened = families_of(count, names, cf_options)
-            .and_then(|families| options.builder(text(name)).column_families(families).open_secondary());
-        opened_out(errptr, opened, &names_of(count, names), handles)
+        let families = Families { count, names, options: cf_options, handles };
+        open_by(options, name, Some(families), errptr, DbBuilder::open_secondary)
     })
 }
 

@@ -41,6 +41,7 @@ mod maintenance;
 mod memory;
 mod metadata;
 mod older;
+mod opening;
 mod options;
 mod options_kept;
 mod rate_limiter;

@@ -4,12 +4,11 @@
 
 use crate::batch::rocksdb_writebatch_t;
 use crate::checkpoint::{rocksdb_checkpoint_object_create, rocksdb_checkpoint_t};
-use crate::db::{
-    families_of, handles_out, names_of, rocksdb_column_family_handle_t, rocksdb_t, with_default,
-};
+use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
 use crate::iterator::rocksdb_iterator_t;
 use crate::maintenance::*;
 use crate::memory::{Errptr, give_back, hand_out, report, slice, text};
+use crate::opening::{Families, Opened, open_by};
 use crate::options::rocksdb_options_t;
 use crate::read_options::{rocksdb_readoptions_t, rocksdb_snapshot_t};
 use crate::reads::*;
@@ -18,9 +17,7 @@ use crate::transaction_options::{
 };
 use crate::write_options::{rocksdb_flushoptions_t, rocksdb_flushwaloptions_t, rocksdb_writeoptions_t};
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{
-    ColumnFamilyDescriptor, OptimisticTransactionDb, OptimisticTransactionDbOptions, Result, TransactionDb,
-};
+use outcrop::{OptimisticTransactionDb, TransactionDb};
 
 /// Begins with the plain database, as RocksDB's object does: callers hand a pointer to it to functions of `rocksdb_t`, such as
 /// the crate `rocksdb` to `rocksdb_drop_column_family`.
@@ -37,19 +34,27 @@ pub struct rocksdb_optimistictransactiondb_t {
     pub(crate) db: OptimisticTransactionDb,
 }
 
-/// The column families of `names` and `cf_options`; the default column family under `options` where there
-/// are none.
-unsafe fn descriptors(
-    options: &rocksdb_options_t,
-    count: c_int,
-    names: *const *const c_char,
-    cf_options: *const *const rocksdb_options_t,
-) -> Result<Vec<ColumnFamilyDescriptor>> {
-    options.settings.check()?;
-    match count {
-        0 => Ok(vec![options.descriptor("default")?]),
-        // SAFETY: the caller passes `count` names and options.
-        _ => unsafe { families_of(count, names, cf_options) }.and_then(with_default),
+impl Opened for rocksdb_transactiondb_t {
+    fn database(&self) -> &rocksdb_t {
+        &self.base
+    }
+}
+
+impl From<TransactionDb> for rocksdb_transactiondb_t {
+    fn from(db: TransactionDb) -> rocksdb_transactiondb_t {
+        rocksdb_transactiondb_t { base: db.db().clone().into(), db }
+    }
+}
+
+impl Opened for rocksdb_optimistictransactiondb_t {
+    fn database(&self) -> &rocksdb_t {
+        &self.base
+    }
+}
+
+impl From<OptimisticTransactionDb> for rocksdb_optimistictransactiondb_t {
+    fn from(db: OptimisticTransactionDb) -> rocksdb_optimistictransactiondb_t {
+        rocksdb_optimistictransactiondb_t { base: db.db().clone().into(), db }
     }
 }
 
@@ -57,23 +62,14 @@ unsafe fn open_pessimistic(
     options: *const rocksdb_options_t,
     transactions: *const rocksdb_transactiondb_options_t,
     name: *const c_char,
-    (count, names, cf_options): (c_int, *const *const c_char, *const *const rocksdb_options_t),
-    handles: *mut *mut rocksdb_column_family_handle_t,
+    families: Option<Families>,
     errptr: Errptr,
 ) -> *mut rocksdb_transactiondb_t {
     // SAFETY: the caller's contract.
     unsafe {
-        let options = &*options;
-        let opened = descriptors(options, count, names, cf_options).and_then(|families| {
-            let transactions = (*transactions).get()?;
-            TransactionDb::open_with(options.builder(text(name)).column_families(families), transactions)
-        });
-        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = rocksdb_t::from(db.db().clone());
-        match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
-            Some(()) => hand_out(rocksdb_transactiondb_t { db, base }),
-            None => std::ptr::null_mut(),
-        }
+        open_by(options, name, families, errptr, |builder| {
+            TransactionDb::open_with(builder, (*transactions).get()?)
+        })
     }
 }
 
@@ -84,17 +80,7 @@ pub unsafe extern "C" fn rocksdb_transactiondb_open(
     name: *const c_char,
     errptr: Errptr,
 ) -> *mut rocksdb_transactiondb_t {
-    boundary!(
-        errptr,
-        open_pessimistic(
-            options,
-            transactions,
-            name,
-            (0, std::ptr::null(), std::ptr::null()),
-            std::ptr::null_mut(),
-            errptr
-        )
-    )
+    boundary!(errptr, open_pessimistic(options, transactions, name, None, errptr))
 }
 
 #[unsafe(no_mangle)]
@@ -108,35 +94,25 @@ pub unsafe extern "C" fn rocksdb_transactiondb_open_column_families(
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: Errptr,
 ) -> *mut rocksdb_transactiondb_t {
-    boundary!(
-        errptr,
-        open_pessimistic(options, transactions, name, (count, names, cf_options), handles, errptr)
-    )
+    boundary!(errptr, {
+        let families = Families { count, names, options: cf_options, handles };
+        open_pessimistic(options, transactions, name, Some(families), errptr)
+    })
 }
 
 unsafe fn open_optimistic(
     options: *const rocksdb_options_t,
     transactions: *const rocksdb_optimistictransactiondb_options_t,
     name: *const c_char,
-    (count, names, cf_options): (c_int, *const *const c_char, *const *const rocksdb_options_t),
-    handles: *mut *mut rocksdb_column_family_handle_t,
+    families: Option<Families>,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
     // SAFETY: the caller's contract.
     unsafe {
-        let options = &*options;
-        let opened = descriptors(options, count, names, cf_options).and_then(|families| {
+        open_by(options, name, families, errptr, |builder| {
             let given = transactions.as_ref().map(|transactions| transactions.get()).transpose()?;
-            let transactions = given.unwrap_or_else(OptimisticTransactionDbOptions::default);
-            let builder = options.builder(text(name)).column_families(families);
-            OptimisticTransactionDb::open_with(builder, transactions)
-        });
-        let Some(db) = report(errptr, opened) else { return std::ptr::null_mut() };
-        let base = rocksdb_t::from(db.db().clone());
-        match report(errptr, handles_out(&base.0, &names_of(count, names), handles)) {
-            Some(()) => hand_out(rocksdb_optimistictransactiondb_t { db, base }),
-            None => std::ptr::null_mut(),
-        }
+            OptimisticTransactionDb::open_with(builder, given.unwrap_or_default())
+        })
     }
 }
 
@@ -146,17 +122,7 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open(
     name: *const c_char,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    boundary!(
-        errptr,
-        open_optimistic(
-            options,
-            std::ptr::null(),
-            name,
-            (0, std::ptr::null(), std::ptr::null()),
-            std::ptr::null_mut(),
-            errptr
-        )
-    )
+    boundary!(errptr, open_optimistic(options, std::ptr::null(), name, None, errptr))
 }
 
 #[unsafe(no_mangle)]
@@ -166,17 +132,7 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_with_otxn_db_optio
     name: *const c_char,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    boundary!(
-        errptr,
-        open_optimistic(
-            options,
-            transactions,
-            name,
-            (0, std::ptr::null(), std::ptr::null()),
-            std::ptr::null_mut(),
-            errptr
-        )
-    )
+    boundary!(errptr, open_optimistic(options, transactions, name, None, errptr))
 }
 
 #[unsafe(no_mangle)]
@@ -189,10 +145,10 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families(
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    boundary!(
-        errptr,
-        open_optimistic(options, std::ptr::null(), name, (count, names, cf_options), handles, errptr)
-    )
+    boundary!(errptr, {
+        let families = Families { count, names, options: cf_options, handles };
+        open_optimistic(options, std::ptr::null(), name, Some(families), errptr)
+    })
 }
 
 #[unsafe(no_mangle)]
@@ -206,10 +162,10 @@ pub unsafe extern "C" fn rocksdb_optimistictransactiondb_open_column_families_wi
     handles: *mut *mut rocksdb_column_family_handle_t,
     errptr: Errptr,
 ) -> *mut rocksdb_optimistictransactiondb_t {
-    boundary!(
-        errptr,
-        open_optimistic(options, transactions, name, (count, names, cf_options), handles, errptr)
-    )
+    boundary!(errptr, {
+        let families = Families { count, names, options: cf_options, handles };
+        open_optimistic(options, transactions, name, Some(families), errptr)
+    })
 }
 
 /// Of both kinds: closing, the database alone, checkpoints, properties.

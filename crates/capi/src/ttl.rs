@@ -1,7 +1,8 @@
 //! `rocksdb_open_with_ttl` and its like: databases whose values expire. All else is done by the functions of plain databases.
 
-use crate::db::{families_of, names_of, opened_out, rocksdb_column_family_handle_t, rocksdb_t, with_default};
-use crate::memory::{hand_out, report, text};
+use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::memory::{Errptr, hand_out, report, text};
+use crate::opening::{Families, open_by};
 use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int};
 use outcrop::{Error, TtlDb};
@@ -12,19 +13,9 @@ pub unsafe extern "C" fn rocksdb_open_with_ttl(
     options: *const rocksdb_options_t,
     name: *const c_char,
     ttl: c_int,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
-    boundary!(errptr, {
-        let options = &*options;
-        let opened = options
-            .descriptor("default")
-            .and_then(|family| TtlDb::open(options.builder(text(name)).column_family(family), ttl));
-        opened_out(errptr, opened, &[], std::ptr::null_mut())
-    })
-}
-
-fn no_ttls() -> Error {
-    Error::invalid_argument("ttls size has to be the same as number of column families")
+    boundary!(errptr, open_by(options, name, None, errptr, |builder| TtlDb::open(builder, ttl)))
 }
 
 /// Each column family with the TTL at its place.
@@ -37,23 +28,20 @@ pub unsafe extern "C" fn rocksdb_open_column_families_with_ttl(
     cf_options: *const *const rocksdb_options_t,
     handles: *mut *mut rocksdb_column_family_handle_t,
     ttls: *const c_int,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
-        let options = &*options;
-        let named = names_of(count, names);
-        let ttl = |name: &str| named.iter().position(|known| known == name).map_or(0, |at| *ttls.add(at));
-        let opened = options
-            .settings
-            .check()
-            .and_then(|()| if ttls.is_null() { Err(no_ttls()) } else { Ok(()) })
-            .and_then(|()| families_of(count, names, cf_options))
-            .and_then(with_default)
-            .and_then(|families| {
-                TtlDb::open_with(options.builder(text(name)).column_families(families), ttl)
-            });
-        opened_out(errptr, opened, &named, handles)
+        let families = Families { count, names, options: cf_options, handles };
+        let ttl = |name: &str| families.position(name).map_or(0, |at| *ttls.add(at));
+        open_by(options, name, Some(families), errptr, |builder| match ttls.is_null() {
+            false => TtlDb::open_with(builder, ttl),
+            true => Err(no_ttls()),
+        })
     })
+}
+
+fn no_ttls() -> Error {
+    Error::invalid_argument("ttls size has to be the same as number of column families")
 }
 
 /// InvalidArgument of a database that was opened without a TTL, where RocksDB writes to memory that is not its own.
@@ -63,7 +51,7 @@ pub unsafe extern "C" fn rocksdb_create_column_family_with_ttl(
     options: *const rocksdb_options_t,
     name: *const c_char,
     ttl: c_int,
-    errptr: *mut *mut c_char,
+    errptr: Errptr,
 ) -> *mut rocksdb_column_family_handle_t {
     boundary!(errptr, {
         let created = (*options).descriptor(&text(name)).and_then(|descriptor| match &(*db).1 {
