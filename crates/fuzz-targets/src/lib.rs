@@ -71,6 +71,7 @@ pub const TARGETS: &[Target] = &[
     plain("blob_index", plain::blob_index),
     plain("version_edit", plain::version_edit),
     plain("backup_meta", plain::backup_meta),
+    plain("ttl_value", plain::ttl_value),
     Target { repair: Some(repair::log), fixtures: &[".log"], ..plain("wal", logs::wal) },
     Target { repair: Some(repair::log), fixtures: &["MANIFEST-000005"], ..plain("manifest", logs::manifest) },
     Target { repair: Some(repair::blob), fixtures: &[".blob"], ..plain("blob_file", plain::blob_file) },

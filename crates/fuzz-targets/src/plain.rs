@@ -1,7 +1,7 @@
 //! Targets that need nothing but the bytes.
 
 use crate::bytes_file::{PATH, file};
-use outcrop::{BackupMeta, WriteBatch};
+use outcrop::{BackupMeta, WriteBatch, split_ttl_value};
 use outcrop_base::coding::{Decoder, fixed64_at, put_varint32, put_varint64, put_zigzag64, varint_len};
 use outcrop_base::keys::{ParsedKey, internal_key};
 use outcrop_base::wide_columns;
@@ -61,6 +61,14 @@ pub fn backup_meta(input: &[u8]) {
     let mut expected = meta.clone();
     expected.files.iter_mut().for_each(|file| file.size = None);
     assert_eq!(BackupMeta::parse(&meta.print(2), "meta/1").expect("it was printed"), expected);
+}
+
+/// A value of a database with TTL is its bytes and its time.
+pub fn ttl_value(input: &[u8]) {
+    if let Ok((value, time)) = split_ttl_value(input) {
+        assert!(time > 0);
+        assert_eq!([value, &time.to_le_bytes()].concat(), input);
+    }
 }
 
 /// An internal key is its parts.

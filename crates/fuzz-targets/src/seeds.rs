@@ -109,6 +109,7 @@ fn by_hand() -> Seeds {
     let mut index = Vec::new();
     BlobIndex { file_number: 10, offset: 300, size: 77, codec: CompressionType::Lz4 }.encode(&mut index);
     add("blob_index", "lz4", index);
+    add("ttl_value", "2026", b"token\x00\x00\x00\x6a".to_vec());
     add("options", "one", b"create_if_missing=true;write_buffer_size=16M".to_vec());
     add(
         "options",
