@@ -5,7 +5,7 @@
 //!
 //! Source: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014.
 
-/// What the state grows by with each number: 2^64 divided by the golden ratio, made odd.
+/// Added to the state with each number: 2^64 divided by the golden ratio, made odd.
 pub const STEP: u64 = 0x9E37_79B9_7F4A_7C15;
 
 /// The number that the generator gives as its state becomes `state`.

@@ -149,7 +149,7 @@ impl rocksdb_iterator_t {
         key
     }
 
-    /// What is shown of a value. As in RocksDB the time is not looked at here, as `get` does; a value that is too short for one is
+    /// The part of a value that is shown. As in RocksDB the time is not looked at here, as `get` does; a value that is too short for one is
     /// empty, and an error of the iterator.
     #[inline]
     fn unstamped<'v>(&self, stored: &'v [u8]) -> &'v [u8] {

@@ -52,7 +52,7 @@ unsafe fn multi_get(
     }
 }
 
-/// What a multi-get of the database gave, as its layer gives it.
+/// The results of a multi-get of the database, as its layer gives them.
 fn unstamped(db: &rocksdb_t, found: Vec<Result<Option<PinnedValue>>>) -> Vec<Result<Option<PinnedValue>>> {
     match &db.1 {
         None => found,

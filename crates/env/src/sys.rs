@@ -209,7 +209,7 @@ pub fn monotonic_nanos() -> u64 {
     nanos_of(libc::CLOCK_MONOTONIC)
 }
 
-/// What a clock of the system says, in nanoseconds; 0 if there is none.
+/// The time by a clock of the system, in nanoseconds; 0 if there is none.
 #[inline]
 fn nanos_of(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };

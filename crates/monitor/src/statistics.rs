@@ -43,7 +43,7 @@ impl Slot {
 
 impl Drop for Slot {
     fn drop(&mut self) {
-        // What is counted while the thread ends.
+        // For all that is counted while the thread ends.
         NUMBER.set(SHARED);
         if self.0 != SHARED {
             // Release: pairs with the Acquire in take.

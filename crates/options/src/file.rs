@@ -94,7 +94,7 @@ fn escape(value: &str) -> String {
 /// # mod outcrop { pub mod options { pub use outcrop_options::file::LoadedOptions; } }
 /// use outcrop::options::LoadedOptions;
 ///
-/// /// What a database that was opened by RocksDB has and this engine has not.
+/// /// Options of a database of RocksDB that this engine does not have.
 /// fn not_in_effect(loaded: &LoadedOptions) -> Vec<&str> {
 ///     loaded.ignored.iter().map(|(_section, name, _value)| name.as_str()).collect()
 /// }

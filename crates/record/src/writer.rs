@@ -21,13 +21,13 @@ pub struct LogWriter {
     file: Box<dyn WriteFile>,
     /// The log number's low half, if each header carries it.
     recyclable: Option<u32>,
-    /// For each kind of fragment, the checksum of what headers of this log hold behind the length.
+    /// For each kind of fragment, the checksum of what headers of this log hold after the length.
     crc_of_headers: [u32; kind::LAST as usize + 1],
     /// Header of an empty record of another log: where readers find it, this log ends.
     end: [u8; RECYCLABLE_HEADER_LEN],
     /// Offset in the current block.
     block_offset: usize,
-    /// What the file says is its length.
+    /// Length of the file.
     len: u64,
     /// One record, framed, or as much of it as is appended at once; reused.
     frame: Vec<u8>,
@@ -251,7 +251,7 @@ impl LogWriter {
     }
 }
 
-/// The checksum of what a header holds behind the length: the kind, and the log's number if it carries that.
+/// The checksum of what a header holds after the length: the kind, and the log's number if it carries that.
 fn crc_of_header(kind: u8, recyclable: Option<u32>) -> u32 {
     match recyclable {
         None => crc32c(&[kind]),

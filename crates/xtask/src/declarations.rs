@@ -7,8 +7,8 @@
 //! capi/Cargo.toml                                       `crates/capi` as a Rust library alone
 //! ```
 //!
-//! One directory per version of `librocksdb-sys`, since a patch is used only where its version is asked for. What an older
-//! version declares is read from the header in that crate's sources. Functions that only older versions have are
+//! One directory per version of `librocksdb-sys`, since a patch is used only where its version is asked for. The declarations of an older
+//! version are read from the header in that crate's sources. Functions that only older versions have are
 //! declared where `crates/capi` defines them.
 
 mod c_header;
@@ -114,7 +114,7 @@ impl Differing {
         }
     }
 
-    /// What one version says of them; what it does not have, as we say it. Types of its own, too.
+    /// The declarations of one version; those it does not have, as ours are. Types of its own, too.
     fn text(&self, header: &Header, ours: &Header) -> String {
         let chosen = Header {
             callbacks: chosen(&self.callbacks, &header.callbacks, &ours.callbacks),

@@ -1,7 +1,7 @@
 //! `cargo xtask fuzz`: the fuzzer of `crates/fuzz-targets`, in a process of its own.
 //!
-//! The fuzzer may be ended by what it finds: too much memory, too much time, an overflown stack. What it was
-//! doing is then in a file it keeps up to date.
+//! The fuzzer may be ended by what it finds: too much memory, too much time, an overflown stack. A file
+//! that it keeps up to date then says which input it had.
 
 use crate::{cargo, root, tree_seed};
 use std::path::PathBuf;

@@ -1,8 +1,8 @@
 //! `cargo xtask instructions`: how many instructions each operation of a database takes, beside what is recorded.
 //!
 //! Wall time on a shared machine shows a slowdown of 30 %; counted instructions show one of 3 %. The benchmark
-//! `operations` runs under callgrind, which counts what the calling thread does for the operations alone. What
-//! background threads do is counted where it is the point (`fill_and_compact`): two runs of different length are
+//! `operations` runs under callgrind, which counts what the calling thread does for the operations alone. The work of
+//! background threads is counted where it is the point (`fill_and_compact`): two runs of different length are
 //! compared then. Instructions are not time: cache misses and system calls are not in them.
 //!
 //! The record belongs to one compiler; with another the figures are shown and not judged.

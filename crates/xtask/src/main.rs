@@ -46,6 +46,7 @@ mod packages;
 mod pingpong;
 mod public_types;
 mod scripts;
+mod sentences;
 mod sources;
 mod sql;
 mod tidy;

@@ -52,7 +52,7 @@ pub fn fixtures() -> Result<(), String> {
     play(&VERSIONS, &["fixtures".to_string(), "--out".to_string(), out])
 }
 
-/// The run that is part of `cargo xtask ci`. What it plays depends on the committed tree alone: cases that are the
+/// The run that is part of `cargo xtask ci`. Its cases depend on the committed tree alone: cases that are the
 /// same for every tree, then cases of seeds that are the tree's own. The time is a limit, not a measure of work.
 pub fn of_tree() -> Result<(), String> {
     let seed = crate::tree_seed()?.to_string();

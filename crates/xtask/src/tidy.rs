@@ -6,6 +6,7 @@
 //! - No more files of the engine import each other in a circle than `circles.rs` allows.
 //! - The tables of locks and of unsafe code in ARCHITECTURE.md are complete (`locks.rs`, `unsafe_column.rs`).
 //! - Every public type of the engine has an example (`public_types.rs`).
+//! - No sentence begins with "What" or "Who", but for questions (`sentences.rs`).
 
 use std::path::{Path, PathBuf};
 
@@ -44,6 +45,7 @@ pub fn check(root: &Path) -> Result<(), String> {
     violations.extend(crate::locks::violations(root)?);
     violations.extend(crate::unsafe_column::violations(root)?);
     violations.extend(crate::public_types::violations(root)?);
+    violations.extend(crate::sentences::violations(root)?);
     if violations.is_empty() { Ok(()) } else { Err(format!("tidy:\n  {}", violations.join("\n  "))) }
 }
 

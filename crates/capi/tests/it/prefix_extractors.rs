@@ -122,7 +122,7 @@ impl Rule {
     }
 }
 
-/// What callbacks are given.
+/// The state that callbacks are given.
 struct State {
     rule: Rule,
     destroyed: Arc<AtomicUsize>,

@@ -302,7 +302,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What a row has with its time told from the bytes: `now`, or the number.
+/// The value of a row, with its time read from the bytes: `now`, or the number.
 fn timed(stored: &[u8], began: i32) -> String {
     let (value, time) = stored.split_last_chunk::<4>().expect("a time");
     let time = i32::from_le_bytes(*time);
@@ -527,7 +527,7 @@ fn each_column_family_has_a_time_of_its_own() {
     });
 }
 
-/// What one library writes with a TTL, the other reads, changes and compacts, and the first reads again.
+/// One library writes with a TTL, the other reads, changes and compacts, and the first reads again.
 #[test]
 fn databases_with_ttl_go_from_one_to_the_other() {
     let libraries = libraries();

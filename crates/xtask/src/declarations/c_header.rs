@@ -1,7 +1,7 @@
 //! Reads RocksDB's `c.h`, of any version: the part of C that it is written in.
 //!
-//! Comments, preprocessor lines and `extern "C"` are dropped; the rest is cut at the semicolons outside of braces. What does
-//! not fit is an error that names the declaration: nothing is left out silently.
+//! Comments, preprocessor lines and `extern "C"` are dropped; the rest is cut at the semicolons outside of braces. A declaration
+//! that does not fit is an error that names it: nothing is left out silently.
 
 use std::collections::BTreeMap;
 
