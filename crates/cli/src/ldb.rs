@@ -2,26 +2,21 @@
 //!
 //! Verbs that only read open the database read-only: nothing is written and no lock is taken, so they work beside a
 //! process that has it open, and on what is left of a damaged one. `put`, `delete`, `backup` and `checkpoint` open it as any program does.
+//! All do so under the settings of its newest OPTIONS file.
 
 mod copies;
+mod open;
 
 use crate::checkcompat::{self, Version};
-use outcrop::{
-    ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyOptions, ColumnFamilyParts, Db, DbOptions, Env,
-    Error, ReadOptions,
-};
-use outcrop_base::{Comparator, ErrorKind, builtin_merge};
+use outcrop::{Db, Env, Error, ReadOptions};
+use outcrop_base::ErrorKind;
 use outcrop_env::OpenRead;
 use outcrop_manifest::VersionEdit;
-use outcrop_manifest::file_name::{self, FileKind};
+use outcrop_manifest::file_name;
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
-use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-/// Tables that are open at the same time while a database is read.
-const OPEN_FILES: i32 = 256;
 
 /// Flags and verb of `ldb`.
 #[derive(clap::Args)]
@@ -65,6 +60,8 @@ pub struct LdbArguments {
     json: bool,
     #[command(flatten)]
     copies: copies::CopyArguments,
+    #[command(flatten)]
+    options: open::OptionArguments,
     /// put KEY VALUE, get KEY, delete KEY, scan, dump, get_property NAME, manifest_dump, list_column_families, checkconsistency, metrics (OpenMetrics text), checkcompat --with=VERSION, backup, restore, list_backups, verify_backup, purge_backups NUMBER, checkpoint; words that begin with - go after --.
     #[arg(required = true, num_args = 1..)]
     command: Vec<String>,
@@ -113,54 +110,6 @@ impl LdbArguments {
         let (db, _) = self.open_to_read()?;
         print!("{}", db.metrics());
         Ok(())
-    }
-
-    fn open(&self) -> Result<(Db, ColumnFamilyHandle), Error> {
-        let env = Env::posix();
-        let names = match Db::list_column_families_in(&self.db, &env) {
-            Ok(names) => names,
-            Err(error) if error.is_missing_file() && self.create_if_missing => vec!["default".to_string()],
-            Err(error) => return Err(error),
-        };
-        let options = DbOptions { create_if_missing: self.create_if_missing, ..DbOptions::default() };
-        let families = self.families(&env, names);
-        let db = Db::builder(&self.db).options(options).env(env).column_families(families).open()?;
-        self.named_family(db)
-    }
-
-    /// Opens it to read: tables are opened when they are needed, so that a damaged one hides no other.
-    fn open_to_read(&self) -> Result<(Db, ColumnFamilyHandle), Error> {
-        let env = Env::posix();
-        let families = self.families(&env, Db::list_column_families_in(&self.db, &env)?);
-        let options = DbOptions { max_open_files: OPEN_FILES, ..DbOptions::default() };
-        self.named_family(
-            Db::builder(&self.db).options(options).env(env).column_families(families).open_read_only()?,
-        )
-    }
-
-    fn named_family(&self, db: Db) -> Result<(Db, ColumnFamilyHandle), Error> {
-        let cf = db.column_family(&self.column_family).ok_or_else(|| {
-            Error::invalid_argument(format!("column family {} does not exist", self.column_family))
-        })?;
-        Ok((db, cf))
-    }
-
-    /// The column families with the key order that the MANIFEST names and the options of the newest OPTIONS file, as
-    /// far as both are built in and readable.
-    fn families(&self, env: &Env, names: Vec<String>) -> Vec<ColumnFamilyDescriptor> {
-        let orders = key_orders(env, &self.db);
-        let mut loaded: BTreeMap<String, ColumnFamilyOptions> =
-            latest_options(env, &self.db).into_iter().collect();
-        let descriptor = |name: String| {
-            let mut options = loaded.remove(&name).unwrap_or_default();
-            options.merge_operator =
-                options.merge_operator.filter(|name| builtin_merge::by_name(name).is_some());
-            options.comparator = None;
-            let comparator = orders.get(&name).cloned().unwrap_or_default();
-            let parts = ColumnFamilyParts { comparator, ..ColumnFamilyParts::default() };
-            ColumnFamilyDescriptor { name, options, parts }
-        };
-        names.into_iter().map(descriptor).collect()
     }
 
     fn key(&self, text: &str) -> Result<Vec<u8>, Error> {
@@ -301,30 +250,6 @@ impl LdbArguments {
         }
         Ok(if report.is_clean() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
     }
-}
-
-/// Built-in key orders by column family; a database that cannot be read has none, and opening it says why.
-fn key_orders(env: &Env, db: &Path) -> BTreeMap<String, Comparator> {
-    let recovered = outcrop_manifest::recover(&*env.fs, db, &|_| None, &|_| 64, false);
-    let families = recovered.map_or_else(|_| Vec::new(), |recovered| recovered.column_families);
-    let order_of =
-        |name: Option<String>| name.and_then(|name| Comparator::by_name(&name)).unwrap_or_default();
-    families.into_iter().map(|family| (family.name, order_of(family.comparator_name))).collect()
-}
-
-/// Options of column families from the newest OPTIONS file; without one that can be read: none.
-fn latest_options(env: &Env, db: &Path) -> Vec<(String, ColumnFamilyOptions)> {
-    let names = env.fs.list(db).unwrap_or_default();
-    let newest = names
-        .iter()
-        .filter_map(|name| match file_name::parse(name) {
-            Some(FileKind::Options(number)) => Some((number, name)),
-            _ => None,
-        })
-        .max();
-    let text = newest.and_then(|(_, name)| String::from_utf8(env.fs.read_all(&db.join(name)).ok()?).ok());
-    let loaded = text.and_then(|text| outcrop_options::file::parse(&text).ok());
-    loaded.map_or_else(Vec::new, |loaded| loaded.families)
 }
 
 fn current_manifest(env: &Env, db: &Path) -> Result<PathBuf, Error> {

@@ -6,6 +6,7 @@ mod inspect;
 mod ldb;
 mod pipes;
 mod sst_dump;
+mod wal_dir;
 
 use clap::{Parser, Subcommand};
 use outcrop_lab::commands::Lab;

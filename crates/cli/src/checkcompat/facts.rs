@@ -6,7 +6,8 @@
 use super::rules::Feature;
 use super::wal;
 use crate::inspect::open_table;
-use outcrop::{Env, Error};
+use crate::wal_dir::{self, Purpose};
+use outcrop::{Db, Env, Error};
 use outcrop_base::{SeqNum, ValueType, builtin_merge};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{RecoveredColumnFamily, TableFile, Version};
@@ -79,14 +80,18 @@ impl Facts {
 
     /// The logs that an opening replays.
     fn look_at_logs(&mut self, db: &Path, env: &Env, needed: u64) -> Result<(), Error> {
-        let mut names = env.fs.list(db)?;
+        // Of an OPTIONS file that cannot be read there is nothing to be told here.
+        let stored = Db::load_latest_options_in(db, env).ok().and_then(|loaded| loaded.db.wal_dir);
+        let dir = wal_dir::locate(env, db, stored, Purpose::Read)?;
+        let dir = dir.as_deref().unwrap_or(db);
+        let mut names = env.fs.list(dir)?;
         names.sort();
         for name in names {
             let Some(FileKind::Wal(number)) = file_name::parse(&name) else { continue };
             if number.0 < needed {
                 continue;
             }
-            match wal::features(env, &db.join(&name), number.0) {
+            match wal::features(env, &dir.join(&name), number.0) {
                 Ok(features) => features.into_iter().for_each(|feature| self.add(feature, &name)),
                 Err(error) => self.add(Feature::Unreadable(error.to_string()), &name),
             }

@@ -10,6 +10,7 @@ mod pages;
 mod shipped;
 mod targets;
 mod terminal;
+mod wal_dir;
 
 use std::io::Read;
 use std::path::Path;
