@@ -137,9 +137,16 @@ impl LdbArguments {
         db.close()
     }
 
-    /// A property, with its name before it.
+    /// A property, with its name before it: line by line where it is a map.
+    /// Source: RocksDB `tools/ldb_cmd.cc`, `GetPropertyCommand::DoCommand`.
     fn get_property(&self, name: &str) -> Result<(), Error> {
         let (db, cf) = self.open_to_read()?;
+        if let Some(map) = db.property_map_cf(&cf, name) {
+            for (key, value) in map {
+                println!("{name}.{key}: {value}");
+            }
+            return db.close();
+        }
         let missing = || Error::new(ErrorKind::NotFound, format!("failed to get property: {name}"));
         let value = db.property_cf(&cf, name).ok_or_else(missing)?;
         println!("{name}: {value}");

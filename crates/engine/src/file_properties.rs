@@ -33,6 +33,20 @@ pub fn table_property(core: &Core, cf: &ColumnFamily, name: &str) -> Option<Stri
     Some(format!("{ratio:.6}"))
 }
 
+/// The same as a map from names to numbers, where RocksDB has one.
+pub fn table_property_map(core: &Core, cf: &ColumnFamily, name: &str) -> Option<BTreeMap<String, String>> {
+    let level = name.strip_prefix("aggregated-table-properties")?;
+    let version = cf.superversion.load().version.clone();
+    let level = match level {
+        "" => None,
+        level => Some(level_of(level.strip_prefix("-at-level")?)?),
+    };
+    if let Some(level) = level {
+        version.levels.get(level)?;
+    }
+    table_sum(core, cf, &version, level).ok().map(|sum| sum.map())
+}
+
 fn table_sum(core: &Core, cf: &ColumnFamily, version: &Version, level: Option<usize>) -> Result<TableSum> {
     let mut sum = TableSum::default();
     for (_, file) in version.files().filter(|(of, _)| level.is_none_or(|level| level == *of)) {
@@ -92,6 +106,34 @@ impl TableSum {
             let stored = table.others.get(name).and_then(|bytes| outcrop_base::coding::get_varint64(bytes));
             *self.others.entry(shown).or_default() += stored.map_or(0, |(number, _)| number);
         }
+    }
+
+    /// As RocksDB's `TableProperties::GetAggregatablePropertiesAsMap`.
+    fn map(&self) -> BTreeMap<String, String> {
+        let total = &self.total;
+        let other = |name: &str| self.others.get(name).copied().unwrap_or(0);
+        let numbers = [
+            ("data_size", total.data_size),
+            ("uncompressed_data_size", other("data uncompressed size")),
+            ("index_size", total.index_size),
+            ("index_partitions", total.index_partitions),
+            ("top_level_index_size", total.top_level_index_size),
+            ("filter_size", total.filter_size),
+            ("raw_key_size", total.raw_key_size),
+            ("raw_value_size", total.raw_value_size),
+            ("num_data_blocks", total.num_data_blocks),
+            ("num_data_blocks_compression_rejected", other("# data blocks compression rejected")),
+            ("num_data_blocks_compression_bypassed", other("# data blocks compression bypassed")),
+            ("num_uniform_blocks", other("# uniform blocks")),
+            ("num_entries", total.num_entries),
+            ("num_filter_entries", total.num_filter_entries),
+            ("num_deletions", total.num_deletions),
+            ("num_merge_operands", total.merge_operands),
+            ("num_range_deletions", total.num_range_deletions),
+            ("slow_compression_estimated_data_size", other("slow compression estimated data size")),
+            ("fast_compression_estimated_data_size", other("fast compression estimated data size")),
+        ];
+        numbers.into_iter().map(|(name, number)| (name.to_string(), number.to_string())).collect()
     }
 
     /// As RocksDB's `TableProperties::ToString`, of an object that only ever was added to.

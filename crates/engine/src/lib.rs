@@ -118,6 +118,7 @@ mod partitioner;
 mod pending_outputs;
 mod prepared;
 mod properties;
+mod property_maps;
 mod read;
 mod recovery;
 mod scheduler;

@@ -26,16 +26,7 @@ pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
     let uptime = uptime_seconds(core);
     let stats = &state.cf.stats;
     let mut text = String::new();
-    let Work { levels, flushes } = stats.work.lock().clone();
-    let mut sum = LevelStats::default();
-    levels.iter().for_each(|level| sum.add(level));
-    let now = ReportedWork {
-        uptime,
-        levels: sum,
-        flushes,
-        ingested: *stats.ingested.lock(),
-        stalls: stall_counts(state).iter().rev().take(2).map(|(_, total)| total).sum(),
-    };
+    let (levels, now) = work_until_now(state, uptime);
     let last = if starts_interval {
         std::mem::replace(&mut *stats.reported.lock(), now)
     } else {
@@ -77,6 +68,22 @@ pub fn cf_stats(core: &Core, state: &CfState, starts_interval: bool) -> String {
     text
 }
 
+/// The work of each level, and all of it.
+pub fn work_until_now(state: &CfState, uptime: f64) -> (Vec<LevelStats>, ReportedWork) {
+    let stats = &state.cf.stats;
+    let Work { levels, flushes } = stats.work.lock().clone();
+    let mut sum = LevelStats::default();
+    levels.iter().for_each(|level| sum.add(level));
+    let now = ReportedWork {
+        uptime,
+        levels: sum,
+        flushes,
+        ingested: *stats.ingested.lock(),
+        stalls: stall_counts(state).iter().rev().take(2).map(|(_, total)| total).sum(),
+    };
+    (levels, now)
+}
+
 /// The text of `rocksdb.dbstats`. The next interval begins here.
 pub fn db_stats(core: &Core) -> String {
     let (stats, uptime) = (&core.commit.stats, uptime_seconds(core));
@@ -110,7 +117,8 @@ pub fn db_stats(core: &Core) -> String {
     text + &db_stall_line(core)
 }
 
-fn uptime_seconds(core: &Core) -> f64 {
+/// Seconds since the database was opened.
+pub fn uptime_seconds(core: &Core) -> f64 {
     core.ctx.env.clock.now_micros().saturating_sub(core.opened_micros) as f64 / 1e6
 }
 
@@ -178,7 +186,7 @@ fn shown_key(key: &[u8]) -> String {
 }
 
 /// The counts of `rocksdb.cf-write-stall-stats` in its order; the last two are sums of those after the first two.
-fn stall_counts(state: &CfState) -> Vec<(String, u64)> {
+pub fn stall_counts(state: &CfState) -> Vec<(String, u64)> {
     let stalls = &state.cf.stats.stalls;
     let causes = [
         (StallCause::L0Files, "l0-file-count-limit"),
@@ -224,8 +232,19 @@ fn write_levels(
     last: &ReportedWork,
 ) {
     write_head(text, state, "Level");
+    for (name, row) in level_rows(state, levels, now) {
+        row.write(text, &name);
+    }
+    let flushed = now.flushes.bytes_written - last.flushes.bytes_written;
+    let ingested = flushed + now.ingested.bytes - last.ingested.bytes;
+    StatsRow::of_work(now.levels.since(&last.levels), ingested).write(text, "Int");
+}
+
+/// Every level that has tables or work, then their sum.
+pub fn level_rows(state: &CfState, levels: &[LevelStats], now: &ReportedWork) -> Vec<(String, StatsRow)> {
     let options = state.cf.options.load();
     let scores = LevelShape::of(&state.version, &options).scores(&state.version, &options, &state.busy);
+    let mut rows = Vec::new();
     for (number, level) in state.version.levels.iter().enumerate() {
         let stats = levels.get(number).copied().unwrap_or_default();
         if level.files.is_empty() && stats.count == 0 {
@@ -233,17 +252,18 @@ fn write_levels(
         }
         let score = scores.iter().find(|(_, of)| *of == number).map_or(0.0, |(score, _)| *score);
         let taken = level.files.iter().filter(|f| state.busy.contains(&f.number));
-        let row = StatsRow { files: (level.files.len(), taken.count()), bytes: level.size, score };
         // Of L0: its flushes put out what came in.
         let divisor = if number == 0 { stats.bytes_written } else { stats.bytes_read };
-        row.write(text, &format!("L{number}"), &stats, divisor);
+        let files = (level.files.len(), taken.count());
+        rows.push((format!("L{number}"), StatsRow { files, bytes: level.size, score, stats, divisor }));
     }
-    let total =
-        StatsRow { files: (state.version.num_files(), 0), bytes: state.version.total_bytes(), score: 0.0 };
-    total.write(text, "Sum", &now.levels, now.flushes.bytes_written + now.ingested.bytes);
-    let flushed = now.flushes.bytes_written - last.flushes.bytes_written;
-    let ingested = flushed + now.ingested.bytes - last.ingested.bytes;
-    StatsRow::NOTHING.write(text, "Int", &now.levels.since(&last.levels), ingested);
+    let sum = StatsRow {
+        files: (state.version.num_files(), 0),
+        bytes: state.version.total_bytes(),
+        ..StatsRow::of_work(now.levels, now.flushes.bytes_written + now.ingested.bytes)
+    };
+    rows.push(("Sum".to_string(), sum));
+    rows
 }
 
 /// The table of kinds of threads: compactions, then flushes.
@@ -251,7 +271,7 @@ fn write_priorities(text: &mut String, state: &CfState, now: &ReportedWork) {
     write_head(text, state, "Priority");
     for (name, stats) in [("Low", now.levels.since(&now.flushes)), ("High", now.flushes)] {
         if stats.count > 0 {
-            StatsRow::NOTHING.write(text, name, &stats, 0);
+            StatsRow::of_work(stats, 0).write(text, name);
         }
     }
 }
@@ -305,33 +325,64 @@ fn write_writes(text: &mut String, what: &str, stats: &ReportedWrites, unit: (f6
 }
 
 /// One row of the compaction table.
-struct StatsRow {
+pub struct StatsRow {
     /// Tables, and how many of them are being compacted.
     files: (usize, usize),
     bytes: u64,
     score: f64,
+    stats: LevelStats,
+    /// Bytes that came in: what was written is divided by them.
+    divisor: u64,
 }
 
-impl StatsRow {
-    /// Of what has no files.
-    const NOTHING: StatsRow = StatsRow { files: (0, 0), bytes: 0, score: 0.0 };
+/// How a figure is printed in its column.
+#[derive(Clone, Copy)]
+enum Shown {
+    /// As wide, with so many decimals.
+    Number(usize, usize),
+    /// As wide, with a unit if it is large.
+    Count(usize),
+}
 
-    /// Writes the row; sizes are divided by `divisor` bytes.
-    fn write(&self, text: &mut String, name: &str, stats: &LevelStats, divisor: u64) {
+/// The columns of the compaction table after files and sizes, by their names in maps.
+const COLUMNS: [(&str, Shown); 19] = [
+    ("Score", Shown::Number(5, 1)),
+    ("ReadGB", Shown::Number(8, 1)),
+    ("RnGB", Shown::Number(7, 1)),
+    ("Rnp1GB", Shown::Number(8, 1)),
+    ("WriteGB", Shown::Number(9, 1)),
+    ("WPreCompGB", Shown::Number(9, 1)),
+    ("WnewGB", Shown::Number(8, 1)),
+    ("MovedGB", Shown::Number(9, 1)),
+    ("WriteAmp", Shown::Number(5, 1)),
+    ("ReadMBps", Shown::Number(8, 1)),
+    ("WriteMBps", Shown::Number(8, 1)),
+    ("CompSec", Shown::Number(9, 2)),
+    ("CompMergeCPU", Shown::Number(17, 2)),
+    ("CompCount", Shown::Number(9, 0)),
+    ("AvgSec", Shown::Number(8, 3)),
+    ("KeyIn", Shown::Count(7)),
+    ("KeyDrop", Shown::Count(6)),
+    ("RblobGB", Shown::Number(9, 1)),
+    ("WblobGB", Shown::Number(9, 1)),
+];
+
+impl StatsRow {
+    /// Work alone, without files.
+    fn of_work(stats: LevelStats, divisor: u64) -> StatsRow {
+        StatsRow { files: (0, 0), bytes: 0, score: 0.0, stats, divisor }
+    }
+
+    /// The figures of [`COLUMNS`].
+    fn columns(&self) -> [f64; COLUMNS.len()] {
+        let stats = &self.stats;
         let read = stats.bytes_read + stats.bytes_read_output_level;
         let seconds = stats.micros as f64 / 1e6;
         let rate = |bytes: u64| bytes as f64 / MB / ((stats.micros + 1) as f64 / 1e6);
-        let amplification = if divisor == 0 { 0.0 } else { stats.bytes_written as f64 / divisor as f64 };
+        let (written, divisor) = (stats.bytes_written as f64, self.divisor as f64);
         let gb = |bytes: u64| bytes as f64 / GB;
         let new = stats.bytes_written as i64 - stats.bytes_read_output_level as i64;
-        let average = if stats.count == 0 { 0.0 } else { seconds / stats.count as f64 };
-        let _ = writeln!(
-            text,
-            "{name:>4} {:>6}/{:<3} {:>10} {:>5.1} {:>8.1} {:>7.1} {:>8.1} {:>9.1} {:>9.1} {:>8.1} {:>9.1} \
-             {amplification:>5.1} {:>8.1} {:>8.1} {seconds:>9.2} {:>17.2} {:>9} {average:>8.3} {:>7} {:>6} {:>9.1} {:>9.1}",
-            self.files.0,
-            self.files.1,
-            human_size(self.bytes),
+        [
             self.score,
             gb(read),
             gb(stats.bytes_read),
@@ -340,15 +391,40 @@ impl StatsRow {
             gb(stats.bytes_written),
             new as f64 / GB,
             gb(stats.bytes_moved),
+            if self.divisor == 0 { 0.0 } else { written / divisor },
             rate(read),
             rate(stats.bytes_written),
+            seconds,
             stats.cpu_micros as f64 / 1e6,
-            stats.count,
-            human_count(stats.records_in),
-            human_count(stats.records_dropped),
+            stats.count as f64,
+            if stats.count == 0 { 0.0 } else { seconds / stats.count as f64 },
+            stats.records_in as f64,
+            stats.records_dropped as f64,
             0.0,
-            0.0
-        );
+            0.0,
+        ]
+    }
+
+    /// All figures, by their names in maps.
+    pub fn figures(&self) -> Vec<(&'static str, f64)> {
+        let (files, taken) = self.files;
+        let sizes =
+            [("NumFiles", files as f64), ("CompactedFiles", taken as f64), ("SizeBytes", self.bytes as f64)];
+        let columns = COLUMNS.iter().zip(self.columns()).map(|((name, _), figure)| (*name, figure));
+        sizes.into_iter().chain(columns).collect()
+    }
+
+    /// Writes the row.
+    fn write(&self, text: &mut String, name: &str) {
+        let (files, taken) = self.files;
+        let _ = write!(text, "{name:>4} {files:>6}/{taken:<3} {:>10}", human_size(self.bytes));
+        for ((_, shown), figure) in COLUMNS.iter().zip(self.columns()) {
+            let _ = match *shown {
+                Shown::Number(width, decimals) => write!(text, " {figure:>width$.decimals$}"),
+                Shown::Count(width) => write!(text, " {:>width$}", human_count(figure as u64)),
+            };
+        }
+        text.push('\n');
     }
 }
 

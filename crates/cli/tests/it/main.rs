@@ -264,6 +264,27 @@ fn ldb_makes_backups_and_checkpoints_and_restores_them() {
 }
 
 #[test]
+fn ldb_shows_properties_that_are_maps_line_by_line() {
+    let temp = tempfile::tempdir().unwrap();
+    let dir = temp.path().join("db");
+    two_tables(&dir).close().unwrap();
+    let property = |name: &str| text(&ldb(&dir, &["get_property", name]));
+    let tables = property("rocksdb.aggregated-table-properties");
+    assert!(tables.contains("rocksdb.aggregated-table-properties.num_entries: 2\n"), "{tables}");
+    assert_eq!(tables.lines().count(), 19, "{tables}");
+    let stats = property("rocksdb.cfstats");
+    let files = "rocksdb.cfstats.compaction.L0.NumFiles: 2.000000\n";
+    assert!(stats.contains(files) && stats.contains("rocksdb.cfstats.total-stops: 0\n"), "{stats}");
+    assert!(property("rocksdb.block-cache-entry-stats").contains(".percent.data-block: 0.000000\n"));
+    assert!(property("rocksdb.dbstats").contains("rocksdb.dbstats.db.user_keys_written: 0\n"));
+    assert!(
+        property("rocksdb.levelstats").starts_with("rocksdb.levelstats: Level Files"),
+        "a text stays one"
+    );
+    assert!(!ldb(&dir, &["get_property", "rocksdb.no-such"]).status.success());
+}
+
+#[test]
 fn ldb_reads_beside_a_process_that_writes_and_changes_nothing() {
     let temp = tempfile::tempdir().unwrap();
     let dir = temp.path().join("db");

@@ -18,9 +18,11 @@ use crate::jobs::{OnJob, refuse_on_job};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::options_file;
 use crate::properties;
+use crate::property_maps;
 use crate::stopping;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_options::DbOptions;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -370,6 +372,29 @@ impl Db {
     /// [`Db::property`] in column family `cf`; `None` also if that is of another database.
     pub fn property_cf(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<String> {
         properties::property(&self.core, cf, name)
+    }
+
+    /// A property of the default column family as names and texts, in the order of the names; `None` if RocksDB has no such form of it.
+    /// Asking for it begins no interval of `rocksdb.cfstats` and `rocksdb.dbstats`.
+    ///
+    /// ```
+    /// # let db = outcrop::Db::builder("/db").env(outcrop::Env::memory()).create_if_missing(true).open()?;
+    /// db.put("apple", "red")?;
+    /// db.flush()?;
+    /// let tables = db.property_map("rocksdb.aggregated-table-properties").expect("it is a map");
+    /// assert_eq!(tables["num_entries"], "1");
+    /// assert!(db.property_map("rocksdb.sstables").is_none(), "that is a text alone");
+    /// # outcrop::Result::Ok(())
+    /// ```
+    ///
+    /// Source: RocksDB `include/rocksdb/db.h`, `GetMapProperty`.
+    pub fn property_map(&self, name: &str) -> Option<BTreeMap<String, String>> {
+        self.property_map_cf(&self.default_cf, name)
+    }
+
+    /// [`Db::property_map`] in column family `cf`; `None` also if that is of another database.
+    pub fn property_map_cf(&self, cf: &ColumnFamilyHandle, name: &str) -> Option<BTreeMap<String, String>> {
+        property_maps::property_map(&self.core, cf, name)
     }
 
     /// A property of the default column family as a number; `None` if there is no such numeric property.
