@@ -14,7 +14,7 @@ pub struct CopyArguments {
     /// Files that backup, restore and verify_backup copy or read at the same time.
     #[arg(long, default_value_t = 1)]
     num_threads: usize,
-    /// The backup for restore and verify_backup; the newest one that is whole if not given.
+    /// The backup for restore, the newest one that is whole if not given; for verify_backup, all if not given.
     #[arg(long)]
     backup_id: Option<u32>,
     /// Directory that checkpoint makes.
@@ -35,8 +35,17 @@ impl CopyArguments {
         BackupEngine::open_read_only(self.backups()?, &Env::posix())
     }
 
+    /// The backup to restore. Says on standard error which newer ones cannot be.
     fn chosen(&self, engine: &BackupEngine) -> Result<u32, Error> {
-        let newest = self.backup_id.or_else(|| engine.latest_backup());
+        if let Some(id) = self.backup_id {
+            return Ok(id);
+        }
+        let newest = engine.latest_backup();
+        for (id, error) in engine.corrupted_backups() {
+            if newest.is_none_or(|newest| id > newest) {
+                eprintln!("backup {id} is damaged and passed over: {error}");
+            }
+        }
         newest.ok_or_else(|| Error::not_found("Backup not found"))
     }
 }
@@ -76,12 +85,31 @@ impl LdbArguments {
         Ok(())
     }
 
-    /// Reads every byte of a backup.
+    /// Reads every byte of a backup; of all backups, damaged ones too, if none is named. Prints a line for each.
     pub(super) fn verify_backup(&self) -> Result<(), Error> {
         let engine = self.copies.open_to_read()?;
-        engine.verify_backup(self.copies.chosen(&engine)?)?;
-        println!("OK");
-        Ok(())
+        let mut ids: Vec<u32> = match self.copies.backup_id {
+            Some(id) => vec![id],
+            None => {
+                let damaged = engine.corrupted_backups().into_iter().map(|(id, _)| id);
+                engine.backup_infos().iter().map(|backup| backup.id).chain(damaged).collect()
+            }
+        };
+        ids.sort_unstable();
+        if ids.is_empty() {
+            return Err(Error::not_found("there is no backup"));
+        }
+        let mut verdict = Ok(());
+        for id in ids {
+            match engine.verify_backup(id) {
+                Ok(()) => println!("backup {id}: OK"),
+                Err(error) => {
+                    println!("backup {id}: {error}");
+                    verdict = verdict.and(Err(error.within(format!("backup {id}"))));
+                }
+            }
+        }
+        verdict
     }
 
     /// Deletes all but the newest `keep` backups.
@@ -89,6 +117,8 @@ impl LdbArguments {
         let keep = keep
             .parse()
             .map_err(|_| Error::invalid_argument(format!("{keep} is no number of backups to keep")))?;
+        // Opened to write, a directory that is not there would be made.
+        self.copies.open_to_read()?;
         BackupEngine::open(self.copies.backups()?, &Env::posix())?.purge_old_backups(keep)?;
         println!("OK");
         Ok(())

@@ -235,14 +235,19 @@ fn ldb_makes_backups_and_checkpoints_and_restores_them() {
     let dir = tempfile::tempdir().unwrap();
     let (db, other) = (dir.path().join("db"), dir.path().join("other"));
     let backups = format!("--backup_dir={}", dir.path().join("backups").display());
-    assert!(!ldb(&db, &["backup"]).status.success(), "there is no database, and no directory is named");
+    let missing = ldb(&db, &[&backups, "backup"]);
+    assert!(!missing.status.success() && text(&missing).contains("CURRENT"), "{}", text(&missing));
+    assert!(!dir.path().join("backups").exists(), "nothing is made for a database that is not there");
     assert_eq!(text(&ldb(&db, &["--create_if_missing", "put", "a", "1"])), "OK\n");
+    let unnamed = ldb(&db, &["backup"]);
+    assert!(!unnamed.status.success() && text(&unnamed).contains("--backup_dir"), "{}", text(&unnamed));
     let made = text(&ldb(&db, &[&backups, "backup"]));
     assert_eq!(made, "open db OK\nopen backup engine OK\ncreate new backup OK\n");
     assert_eq!(text(&ldb(&db, &["put", "a", "2"])), "OK\n");
     ldb(&db, &[&backups, "--num_threads=3", "backup"]);
     assert_eq!(text(&ldb(&db, &[&backups, "list_backups"])).lines().count(), 2);
-    assert_eq!(text(&ldb(&db, &[&backups, "verify_backup"])), "OK\n");
+    assert_eq!(text(&ldb(&db, &[&backups, "verify_backup"])), "backup 1: OK\nbackup 2: OK\n");
+    assert_eq!(text(&ldb(&db, &[&backups, "--backup_id=2", "verify_backup"])), "backup 2: OK\n");
     let restored = text(&ldb(&other, &[&backups, "restore"]));
     assert_eq!(restored, "open restore engine OK\nrestore from backup OK\n");
     assert_eq!(text(&ldb(&other, &["get", "a"])), "2\n");
@@ -261,6 +266,45 @@ fn ldb_makes_backups_and_checkpoints_and_restores_them() {
     );
     let refused = ldb(&db, &["reduce_levels"]);
     assert!(String::from_utf8_lossy(&refused.stderr).contains("not supported"));
+}
+
+#[test]
+fn ldb_passes_over_no_backup_that_is_damaged_or_missing() {
+    let dir = tempfile::tempdir().unwrap();
+    let (db, other) = (dir.path().join("db"), dir.path().join("other"));
+    let flag = |name: &str| format!("--backup_dir={}", dir.path().join(name).display());
+    let backups = flag("backups");
+    for value in ["1", "2", "3"] {
+        assert_eq!(text(&ldb(&db, &["--create_if_missing", "put", "a", value])), "OK\n");
+        assert!(ldb(&db, &[&backups, "backup"]).status.success());
+    }
+    // The third is found to be damaged on opening, the second only by reading it.
+    let private = |id: u32, start: &str| {
+        let files = std::fs::read_dir(dir.path().join(format!("backups/private/{id}"))).unwrap().flatten();
+        files.map(|file| file.path()).find(|path| path.to_string_lossy().contains(start)).unwrap()
+    };
+    std::fs::remove_file(private(3, "MANIFEST")).unwrap();
+    let mut bytes = std::fs::read(private(2, "MANIFEST")).unwrap();
+    bytes[20] ^= 1;
+    std::fs::write(private(2, "MANIFEST"), bytes).unwrap();
+    let verified = ldb(&db, &[&backups, "verify_backup"]);
+    let lines = String::from_utf8_lossy(&verified.stdout).into_owned();
+    assert!(
+        !verified.status.success() && lines.starts_with("backup 1: OK\nbackup 2: Corruption: "),
+        "{lines}"
+    );
+    assert!(lines.lines().count() == 3 && lines.contains("\nbackup 3: "), "{lines}");
+    assert!(ldb(&db, &[&backups, "--backup_id=1", "verify_backup"]).status.success());
+    assert!(!ldb(&db, &[&backups, "--backup_id=3", "verify_backup"]).status.success());
+    let restored = text(&ldb(&other, &[&backups, "restore"]));
+    assert!(restored.contains("backup 3 is damaged"), "{restored}");
+
+    let mistyped = ldb(&db, &[&flag("backup"), "purge_backups", "1"]);
+    assert!(!mistyped.status.success() && !dir.path().join("backup").exists(), "{}", text(&mistyped));
+    std::fs::create_dir(dir.path().join("empty")).unwrap();
+    assert!(!ldb(&db, &[&flag("empty"), "purge_backups", "1"]).status.success());
+    assert!(std::fs::read_dir(dir.path().join("empty")).unwrap().next().is_none());
+    assert!(!ldb(&db, &[&flag("empty"), "verify_backup"]).status.success());
 }
 
 #[test]
