@@ -51,8 +51,7 @@ fn rows(results: &Results, base: usize) -> Vec<Row> {
         let spread = |target: usize| {
             let ratio = |step: &&String| {
                 let valid = results.invalid(step, target).is_none() && results.invalid(step, base).is_none();
-                let own = results.median(step, target, "ops_sec").filter(|_| valid)?;
-                Some(own / results.median(step, base, "ops_sec").filter(|base| *base > 0.0)?)
+                results.ratio(step, target, base, "ops_sec").filter(|_| valid)
             };
             Spread::of(steps.iter().filter_map(ratio).collect())
         };
@@ -88,7 +87,7 @@ pub fn tables(results: &Results, base: usize) -> Markup {
     html! {
         @if !rows.is_empty() && names.len() > 1 {
             h3 { "By group of tests" }
-            p.small { "Ratios of medians to " (names[base]) ": the least, the median and the greatest of a group's tests." }
+            p.small { "Ratios to " (names[base]) ", as in the table above: the least, the median and the greatest of a group's tests." }
             div.scroll { table {
                 thead { tr {
                     th { "target" }

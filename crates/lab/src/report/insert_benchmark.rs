@@ -117,9 +117,7 @@ fn tables_of(results: &Results, base: usize) -> Vec<Table> {
     };
     let relative = |target: usize, column: usize| {
         let step = &columns[column];
-        let of_base = rate(base, step).filter(|base| *base > 0.0);
-        let ratio = rate(target, step).zip(of_base).map(|(own, base)| own / base);
-        match ratio {
+        match results.ratio(step, target, base, "ops_sec") {
             _ if missed(results, step, target) => ("NA".to_string(), Mark::Missed),
             // Less was written beside its queries: nothing is compared with that.
             _ if missed(results, step, base) => ("NA".to_string(), Mark::None),

@@ -60,7 +60,7 @@ pub(super) fn tables(results: &Results, archives: &[ArchiveRow]) -> Option<Marku
     let own_base = results.experiment.plan.base;
     Some(html! {
         p.small {
-            "Own rows are medians of this run; rows marked " i { "published" } " are single runs of other people on their machines, of "
+            "Own rates are medians of this run, and own ratios geometric means over pairs, as everywhere; rows marked " i { "published" } " are single runs of other people on their machines, of "
             @for (index, row) in archives.iter().enumerate() { @if index > 0 { ", " } "\u{201c}" (row.archive.title) "\u{201d}" }
             ". Rates of different machines cannot be compared; what each row is relative to its own base can, as far as a single run "
             "goes. Nothing here is judged."
@@ -82,15 +82,15 @@ pub(super) fn tables(results: &Results, archives: &[ArchiveRow]) -> Option<Marku
 }
 
 fn own_rows(results: &Results, step: &str, base: usize) -> Markup {
-    let names = results.target_names();
+    let names = results.labels();
     let median = |target: usize| results.median(step, target, "ops_sec");
     html! {
         @for target in crate::report::classic::real_targets(results) {
             @if let Some(rate) = median(target) {
                 tr {
-                    td { (breakable_step(step)) } td { (breakable(names[target])) } td { (amount(rate)) }
-                    td { @if let Some(to) = median(base) { (format!("{:.2}", rate / to)) } }
-                    td { (breakable(names[base])) }
+                    td { (breakable_step(step)) } td { (breakable(&names[target])) } td { (amount(rate)) }
+                    td { @if let Some(ratio) = results.ratio(step, target, base, "ops_sec") { (format!("{ratio:.2}")) } }
+                    td { (breakable(&names[base])) }
                 }
             }
         }
@@ -116,12 +116,12 @@ fn published_rows(row: &Published<'_>) -> Markup {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::import::{Archive, ArchiveTarget, MetricTable};
     use crate::report::site::{Form, write_beside};
 
-    fn archive(steps: &[&str]) -> Archive {
+    pub(crate) fn archive(steps: &[&str]) -> Archive {
         let target = |name: &str| ArchiveTarget {
             name: name.to_string(),
             engine: "rocksdb".to_string(),

@@ -9,6 +9,8 @@ use crate::probe::derive::Metrics;
 use crate::store::{Outcome, StepRecord};
 use crate::testing::{engine_of, fake_record, step_and_result};
 
+use outcrop_lab_sql::insert_benchmark::{Phase, run::InsertStep};
+use outcrop_lab_sql::{Load, SqlStep};
 const EXPERIMENT: &str = "title = 'One < two'\nquestion = 'Which?'\nsteps = ['fillseq', 'readrandom']\n\
     [workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\nrounds = 6\n\
     [[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n[config.a]\n[config.b]\n";
@@ -145,7 +147,7 @@ fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
         let values = if session.target == 1 { target } else { base };
         vec![("ops_sec", 1000.0 * values[block]), ("proc_cpu_us/o", 1e3 / values[block])]
     });
-    let results = Results::load(&store, 1).unwrap();
+    let mut results = Results::load(&store, 1).unwrap();
     let ratio = results.ratio("fillseq", 1, 0, "ops_sec").unwrap();
     let mean =
         base.iter().zip(target).map(|(base, target): (&f64, f64)| (target / base).ln()).sum::<f64>() / 5.0;
@@ -157,7 +159,9 @@ fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
     );
     let (shown, wrong) = (format!("{ratio:.2}"), format!("{medians:.2}"));
     let site = temp.path().join("site");
-    write(&store, 1, &site, Form::Full).unwrap();
+    let archive =
+        store.record_archive("d", &super::beside::tests::archive(&["fillseq", "readrandom"])).unwrap();
+    write_beside(&store, 1, &site, Form::Full, &[archive]).unwrap();
     let file = |name: &str| std::fs::read_to_string(site.join(name)).unwrap();
     let texts = [
         file("index.html"),
@@ -167,11 +171,25 @@ fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
         file("csv/posts-relative.tsv"),
         file("csv/posts-relative.csv"),
         crate::report::show::compare(&results, 0, "ops_sec"),
+        file("beside.html"),
         crate::report::show::explain(&results, "fillseq", 1, 0),
         crate::report::show::first_page(&results, 0, 0),
         crate::report::show::compare_json(&results, 0, "ops_sec"),
     ];
-    for (number, text) in texts.iter().enumerate() {
+    // The tables of SQL alone: the same numbers as a test of a group, and as a step of the Insert Benchmark.
+    let insert = InsertStep { phase: Phase::Fill, batch: 50 };
+    let loads = [Load::Sysbench("point-query_range=100".to_string()), Load::Insert(insert)];
+    for (planned, load) in results.experiment.plan.steps.iter_mut().zip(loads) {
+        planned.sql = Some(SqlStep { load, tables: 1, rows: 9, engine: String::new() });
+    }
+    let sql = [
+        groups::tables(&results, 0).into_string(),
+        groups::text(&results, 0),
+        insert_benchmark::tables(&results, 0).into_string(),
+        insert_benchmark::text(&results, 0),
+    ];
+    let texts = texts.into_iter().chain(sql);
+    for (number, text) in texts.enumerate() {
         // JSON and CSV have more digits.
         let found = text.contains(&shown)
             || text.contains(&format!("{ratio:.4}"))
