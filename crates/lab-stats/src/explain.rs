@@ -3,7 +3,8 @@
 //! ```text
 //! time of an operation     base 1000 ns, target 1300 ns          to be explained: 300 ns
 //! counter                  change per operation   price          cost
-//! proc_cpu_us/o            +0.25 us               1000 ns        250 ns   -> "more processor time"
+//! load_cpu_us/o            +0.25 us               1000 ns        250 ns   -> "more processor time"
+//! back_cpu_us/o            -0.10 us, at the rate per second it had before -> restates speed, costs nothing
 //! vcs/o                    +0.01                  2000 ns         20 ns   -> too little to be named
 //! proc_wKB/o               +30 %, at the rate per second it had before    -> restates speed, costs nothing
 //! ```
@@ -167,7 +168,10 @@ const fn price(
 /// Counters that can explain time, and what a unit of them usually costs on machines of the 2020s: a switch to another thread
 /// and back 2 us, a page fault 0.5 us, a kilobyte read 25 us (4 KiB in 0.1 ms) unless the device's own latency is given, a
 /// kilobyte written 0.5 us (2 GB/s). Factors of two do not matter to an order by cost.
-pub const PRICES: [Price; 10] = [
+pub const PRICES: [Price; 12] = [
+    price("load_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time"),
+    price("back_cpu_us/o", Cause::Cpu, Some(1_000.0), false, "processor time in the background"),
+    // Of a process in which nothing but the counted threads works.
     price("proc_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time"),
     price("server_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time of the server"),
     price("client_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time of the clients"),

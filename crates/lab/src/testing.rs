@@ -35,6 +35,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         note: None,
         counters: Counters::default(),
         usage: ProcessUsage::default(),
+        load_cpu_seconds: None,
         server: None,
         redo_bytes: None,
         waits: Default::default(),

@@ -49,6 +49,8 @@ pub(super) struct ThreadResult {
     /// The longest operation that ended in each second, nanoseconds.
     pub longest_by_second: Vec<u64>,
     pub schedule: Option<Schedule>,
+    /// Processor time that this thread took for its operations.
+    pub cpu: Duration,
 }
 
 /// Repeats operations until the step is over.
@@ -67,6 +69,7 @@ pub(super) fn measure<O: Operate>(
     let mut longest_by_second = Vec::new();
     let limit = step.ops.unwrap_or(u64::MAX);
     let end = if step.ops.is_none() { nanos(Duration::from_secs_f64(step.seconds)) } else { u64::MAX };
+    let cpu = thread_cpu();
     let start = Instant::now();
     let before = nanos(board.before.time);
     let told_ops = &board.ops[thread as usize];
@@ -131,7 +134,13 @@ pub(super) fn measure<O: Operate>(
     told_ops.store(ops, Ordering::Relaxed);
     let span = [start - board.start, start - board.start + Duration::from_nanos(last)];
     let longest_gap = Duration::from_nanos(longest_gap);
-    ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule }
+    let cpu = thread_cpu().saturating_sub(cpu);
+    ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule, cpu }
+}
+
+/// Processor time that the calling thread has taken.
+fn thread_cpu() -> Duration {
+    Duration::try_from(rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime)).unwrap_or_default()
 }
 
 /// Processor time that a step is to take beyond its own, as a share of it: what a regression of known size is made of.

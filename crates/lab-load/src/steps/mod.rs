@@ -378,6 +378,32 @@ mod tests {
         run(&step(1, 1));
         let mut seeds = seeds.into_inner().unwrap();
         seeds.sort_unstable();
+    /// Burns processor time in its own thread, and as much in another one.
+    struct Burning;
+
+    impl Operate for Burning {
+        fn operate(&mut self, _ops: u64) -> Result<measure::Done, String> {
+            let burn = || {
+                (0..2_000_000_u64).fold(0, |sum, number| std::hint::black_box(sum ^ number));
+            };
+            burn();
+            std::thread::spawn(burn).join().unwrap();
+            Ok(measure::Done { ops: 1, found: 1, bytes: 1 })
+        }
+    }
+
+    #[test]
+    fn processor_time_of_counted_threads_is_told_from_that_of_others() {
+        let worker = |_| Burning;
+        let result =
+            run_threads(&step(2, 5), Before::default(), &mut 0, &mut |_| (), None, worker, || Ok(()));
+        let result = result.unwrap();
+        let own = result.load_cpu_seconds.unwrap();
+        // Other tests run in this process, so of the whole only a lower bound is known: the other threads did as much.
+        let all = result.usage.user_seconds + result.usage.system_seconds;
+        assert!(own > 0.0 && all > 1.3 * own, "{own} of {all}");
+    }
+
         assert_eq!(seeds, [1001, 1002, 1003], "the count of threads goes on");
     }
 }

@@ -47,6 +47,10 @@ pub struct StepResult {
     pub counters: Counters,
     /// CPU time used meanwhile, and memory at the end.
     pub usage: ProcessUsage,
+    /// Processor seconds of the threads that did the counted operations, a part of `usage`: what is not in it is that of the
+    /// engine's own threads and of a writer beside them. Absent in old records.
+    #[serde(default)]
+    pub load_cpu_seconds: Option<f64>,
     /// The usage of a server's processes meanwhile, if there is one.
     #[serde(default)]
     pub server: Option<ProcessUsage>,
@@ -121,6 +125,10 @@ impl StepResult {
             note: self.note.or(later.note),
             counters: self.counters.followed_by(&later.counters),
             usage: self.usage.followed_by(&later.usage),
+            load_cpu_seconds: match (self.load_cpu_seconds, later.load_cpu_seconds) {
+                (Some(so_far), Some(later)) => Some(so_far + later),
+                (so_far, later) => so_far.or(later),
+            },
             server: match (self.server, later.server) {
                 (Some(so_far), Some(later)) => Some(so_far.followed_by(&later)),
                 (so_far, later) => so_far.or(later),
@@ -180,6 +188,7 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         note: None,
         counters: Counters::default(),
         usage: ProcessUsage::default(),
+        load_cpu_seconds: Some(threads.iter().map(|thread| thread.cpu.as_secs_f64()).sum()),
         server: None,
         redo_bytes: None,
         waits: BTreeMap::new(),
@@ -228,6 +237,7 @@ mod tests {
             result.writer_achieved = 1.0 / seconds;
             result.counters.stalls = ops;
             result.usage.user_seconds = seconds;
+            result.load_cpu_seconds = Some(seconds / 2.0);
             result
         };
         let both = part(30, 1.0, 10.0, 5_000).followed_by(part(10, 2.0, 20.0, 9_000));
@@ -235,6 +245,7 @@ mod tests {
         assert_eq!((both.per_second, both.longest_per_second), (vec![30, 10], vec![0, 9]));
         assert_eq!((both.percentiles[0].round(), both.percentiles[4].round()), (5.0, 9.0));
         assert_eq!((both.longest_gap_ms, both.counters.stalls), (0.009, 40));
+        assert_eq!(both.load_cpu_seconds, Some(1.5));
         assert_eq!((both.usage.user_seconds, (both.writer_achieved * 6.0).round()), (3.0, 4.0));
     }
 
@@ -249,9 +260,11 @@ mod tests {
             longest_gap: Duration::ZERO,
             longest_by_second: Vec::new(),
             schedule: None,
+            cpu: Duration::from_millis(ops),
         };
         let result = summarize(&[thread(0, 1000, 10), thread(500, 2000, 15)]);
         assert_eq!((result.ops, result.seconds), (25, 2.0));
+        assert_eq!(result.load_cpu_seconds, Some(0.025));
         assert_eq!(result.micros_per_op, 100_000.0, "a second and a half-longer one, over 25 operations");
     }
 }

@@ -332,6 +332,24 @@ fn what_goes_on_at_its_own_rate_restates_speed_and_explains_nothing() {
 }
 
 #[test]
+fn processor_time_of_other_threads_counts_if_its_rate_changed() {
+    let of = |own: f64, background: f64| {
+        counters(&[("load_cpu_us/o", own, 0.003), ("back_cpu_us/o", background, 0.003)])
+    };
+    // Compaction takes half a processor before and after; the operations themselves got dearer.
+    let found = explained(1_300.0, &of(0.9, 0.5), &of(1.2, 0.65));
+    let of_name = |name: &str| found.counters.iter().find(|counter| counter.name == name).unwrap();
+    assert!(of_name("load_cpu_us/o").explains && !of_name("load_cpu_us/o").restates_speed, "{found:?}");
+    assert!(of_name("back_cpu_us/o").restates_speed && !of_name("back_cpu_us/o").explains, "{found:?}");
+    // A filter that compaction now pays for.
+    let found = explained(1_300.0, &of(0.9, 0.5), &of(0.9, 1.3));
+    assert!(
+        found.sentence.contains("more processor time in the background (back_cpu_us/o 0.50"),
+        "{found:?}"
+    );
+}
+
+#[test]
 fn the_rank_is_by_cost_and_not_by_ratio() {
     // Switches rise tenfold and cost 18 ns; reads rise by a half and cost 100 us.
     let base = counters(&[("vcs/o", 0.001, 0.01), ("proc_rKB/o", 8.0, 0.001)]);

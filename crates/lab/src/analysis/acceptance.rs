@@ -84,6 +84,32 @@ fn a_background_rate_divided_by_operations_explains_nothing() {
     );
 }
 
+/// A step that writes and waits for the device: compaction takes a quarter of a processor whatever is done, the load's own
+/// threads half a microsecond an operation. The target does 1.5 times as many.
+fn writes_beside_compaction(threads_apart: bool) -> String {
+    let mut noise = Noise::new(23);
+    let (_temp, store) = fake_record(8, &["fillseq", "overwrite"], 23, &mut |session| {
+        let rate = noise.around(100_000.0, 0.01) * if session.target == 1 { 1.5 } else { 1.0 };
+        let (own, background) = (noise.around(0.5, 0.002), noise.around(0.25e6, 0.01) / rate);
+        let mut metrics = vec![("ops_sec", rate), ("proc_cpu_us/o", own + background)];
+        if threads_apart {
+            metrics.extend([("load_cpu_us/o", own), ("back_cpu_us/o", background)]);
+        }
+        metrics
+    });
+    Results::load(&store, 1).unwrap().explain("overwrite", 1, 0).unwrap().sentence
+}
+
+#[test]
+fn processor_time_of_compaction_at_its_own_rate_explains_nothing() {
+    let sentence = writes_beside_compaction(true);
+    let wanted = "not explained by what was counted; back_cpu_us/o moved only since operations did";
+    assert!(sentence.contains(wanted), "{sentence}");
+    // A record from before they were told apart.
+    let sentence = writes_beside_compaction(false);
+    assert!(sentence.ends_with("not explained by what was counted."), "{sentence}");
+}
+
 #[test]
 fn a_drift_over_the_session_is_nobodys_fault() {
     for seed in 0..5 {

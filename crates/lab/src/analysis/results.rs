@@ -34,6 +34,9 @@ const COSTS: [&str; 11] = [
     "tlbmiss/o",
 ];
 
+/// The columns in place of the first of [`COSTS`] where threads that do the counted operations are told from all others.
+const THREADS: [&str; 2] = ["load_cpu_us/o", "back_cpu_us/o"];
+
 /// The columns in place of the first of [`COSTS`] where clients and their server are counted apart.
 const APART: [&str; 3] = ["server_cpu_us/o", "client_cpu_us/o", "redo_KB/o"];
 
@@ -295,6 +298,12 @@ impl Results {
             if column(APART[0]).is_some() {
                 known.remove(COSTS[0]);
                 known.extend(APART.iter().filter_map(named));
+            } else if column(THREADS[0]).is_some() {
+                known.remove(COSTS[0]);
+                known.extend(THREADS.iter().filter_map(named));
+            } else if !planned.only_reads() {
+                // A record that does not tell them apart: what of it the operations waited for cannot be known.
+                known.remove(COSTS[0]);
             }
             let stalled = column("stalled_seconds").zip(column("ops_sec"));
             if let Some((stalled, own)) = stalled {

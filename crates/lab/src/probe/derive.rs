@@ -59,6 +59,16 @@ pub const METRICS: &[MetricRow] = &[
     lower("cv", "1", "standard deviation / mean of operations per second, second by second"),
     lower("cpu_us/o", "us", "user and system time of the whole host / operations"),
     lower("proc_cpu_us/o", "us", "user and system time of the session's processes / operations"),
+    lower(
+        "load_cpu_us/o",
+        "us",
+        "user and system time of the threads that do the counted operations / operations",
+    ),
+    lower(
+        "back_cpu_us/o",
+        "us",
+        "user and system time of the process's other threads, the engine's and a writer's / operations",
+    ),
     lower("server_cpu_us/o", "us", "user and system time of the server's processes / operations"),
     lower("redo_KB/o", "KB", "KB that a server put into its redo log / operations"),
     lower("client_cpu_us/o", "us", "user and system time of the clients of a server / operations"),
@@ -258,6 +268,9 @@ fn from_readings(
     let own = client + server.unwrap_or(0.0);
     per_op("cpu_us/o", busy.map(|seconds| seconds * 1e6));
     per_op("proc_cpu_us/o", Some(own * 1e6));
+    let load = result.load_cpu_seconds.filter(|_| step.sql.is_none());
+    per_op("load_cpu_us/o", load.map(|seconds| seconds * 1e6));
+    per_op("back_cpu_us/o", load.map(|seconds| (own - seconds).max(0.0) * 1e6));
     per_op("server_cpu_us/o", server.map(|seconds| seconds * 1e6));
     per_op("client_cpu_us/o", step.sql.as_ref().map(|_| client * 1e6));
     per_op("redo_KB/o", result.redo_bytes.map(|bytes| bytes as f64 / 1024.0));

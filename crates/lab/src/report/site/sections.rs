@@ -352,9 +352,11 @@ pub(super) fn with_unit(name: &str) -> String {
 }
 
 /// Metrics of what an operation costs.
-pub(super) const HARDWARE: [&str; 16] = [
+pub(super) const HARDWARE: [&str; 18] = [
     "cpu_us/o",
     "proc_cpu_us/o",
+    "load_cpu_us/o",
+    "back_cpu_us/o",
     "server_cpu_us/o",
     "client_cpu_us/o",
     "redo_KB/o",
