@@ -16,7 +16,7 @@ use crate::analysis::judge::{Verdict, Word};
 use crate::import::{Archive, Better, Group, MetricTable, Standstill, TailChange, post_colour};
 use crate::report::text::amount;
 use crate::store::ArchiveRow;
-use maud::{Markup, PreEscaped, html};
+use maud::{Markup, html};
 use std::fmt::Write;
 
 /// Metrics of tables of their own, where a file has them; all others are in the CSV.
@@ -165,12 +165,13 @@ fn short(name: &str) -> &str {
     name.strip_prefix("x.").unwrap_or(name)
 }
 
-fn stall_table(changes: &[(usize, &TailChange)], names: Option<&[String]>) -> Markup {
+pub(super) fn stall_table(changes: &[(usize, &TailChange)], names: Option<&[String]>) -> Markup {
     html! {
         p.small {
             "Where the longest operation of a step changes by 100 ms or more from one stretch of versions to the next. One version beside one "
-            "other says nothing; several before and several after do: an exact rank test of the two stretches. at a place that is "
-            "found by chance in one of twenty histories without a change. p is corrected for all series of the archive. Means of throughput need not show it."
+            "other says nothing; several before and several after do, by an exact rank test of the two stretches. Where one ends and the next begins "
+            "was searched for, which cuts one of twenty histories without a change; p is corrected for all series of the archive. Means of "
+            "throughput need not show such a change."
         }
         div.scroll { table.words.stacked {
             thead { tr {
@@ -312,16 +313,14 @@ fn versions(group: &Group, metric: &MetricTable, base: &str) -> Markup {
         h2 { "Over versions" }
         p.small {
             (metric.name) " relative to " (breakable_option(short(base))) ", one run of each; axes do not start at 0. "
-            @if named.len() > 1 { "Lines: " (named.join(", ")) " (solid, dashed, dotted, dash-dotted, in this order)." }
+            (charts::line_key(&named))
         }
         div.grid {
             @for (step, name) in group.steps.iter().enumerate() {
                 @let curves = lines.iter().zip(&named).map(|(line, named)| {
                     (named.clone(), versions.iter().map(|version| point(step, line, version)).collect())
                 }).collect::<Vec<VersionLine>>();
-                @if curves.iter().flat_map(|(_, points)| points).flatten().count() > 1 {
-                    (PreEscaped(charts::over_versions(name, &versions, &curves)))
-                }
+                (charts::of_versions(name, &versions, &curves))
             }
         }
     }

@@ -226,13 +226,80 @@ fn trimmed(value: f64) -> String {
 /// One line of a chart over versions: name, and a verdict for each version that has one (the base is 1).
 pub(super) type VersionLine = (String, Vec<Option<Verdict>>);
 
-/// Ratios over versions in the order of their release.
-pub(super) fn over_versions(title: &str, versions: &[String], lines: &[VersionLine]) -> String {
+/// Patterns that tell lines apart: as stroke-dasharray, and in words.
+const DASHES: [(&str, &str); 4] =
+    [("none", "solid"), ("6 3", "dashed"), ("2 3", "dotted"), ("8 3 2 3", "dash-dotted")];
+/// Lines of a chart whose numbers have room beside their ends.
+const NUMBERED: usize = 10;
+
+/// The meaning of the lines of a chart over versions: their patterns, or their numbers where patterns do not suffice.
+pub(super) fn line_key(names: &[String]) -> String {
+    let list = |each: &dyn Fn(usize, &String) -> String| {
+        names.iter().enumerate().map(|(number, name)| each(number, name)).collect::<Vec<_>>().join(", ")
+    };
+    match names.len() {
+        0 | 1 => String::new(),
+        n if n <= DASHES.len() => {
+            format!("Lines: {}.", list(&|number, name| format!("{name} ({})", DASHES[number].1)))
+        }
+        _ => format!(
+            "Lines, by the number at their end: {}.",
+            list(&|number, name| format!("{} {name}", number + 1))
+        ),
+    }
+}
+
+/// A step's charts over versions, with as many lines in each as have room; a line that has one point is a sentence.
+pub(super) fn of_versions(step: &str, versions: &[String], lines: &[VersionLine]) -> Markup {
+    let known = |(_, points): &VersionLine| points.iter().flatten().count();
+    if lines.iter().map(known).sum::<usize>() < 2 {
+        // The base alone.
+        return html! {};
+    }
+    let numbered = lines.len() > DASHES.len();
+    let drawn: Vec<(usize, &VersionLine)> =
+        lines.iter().enumerate().filter(|(_, line)| known(line) > 1).collect();
+    let alone = lines.iter().filter(|line| known(line) == 1).filter_map(|(name, points)| {
+        let at = points.iter().position(Option::is_some)?;
+        Some(format!("{step}: {name} has {} alone, {:.2}.", versions[at], points[at].as_ref()?.ratio))
+    });
+    html! {
+        @for part in drawn.chunks(if numbered { NUMBERED } else { DASHES.len() }) {
+            (maud::PreEscaped(over_versions(step, versions, part, numbered)))
+        }
+        @for sentence in alone { p.small { (sentence) } }
+    }
+}
+
+/// Heights of the numbers of lines that end at `ends`: the same order, none closer to another than a number is high.
+fn apart(ends: &[f64], bottom: f64) -> Vec<f64> {
+    const HIGH: f64 = 12.0;
+    let mut order: Vec<usize> = (0..ends.len()).collect();
+    order.sort_by(|a, b| ends[*a].total_cmp(&ends[*b]));
+    let mut heights = ends.to_vec();
+    for pair in order.windows(2) {
+        heights[pair[1]] = heights[pair[1]].max(heights[pair[0]] + HIGH);
+    }
+    // What was pushed below the plot goes up again.
+    let mut limit = bottom;
+    for index in order.into_iter().rev() {
+        heights[index] = heights[index].min(limit);
+        limit = heights[index] - HIGH;
+    }
+    heights
+}
+
+/// Ratios over versions in the order of their release; `lines` with their places in the key.
+fn over_versions(
+    title: &str,
+    versions: &[String],
+    lines: &[(usize, &VersionLine)],
+    numbered: bool,
+) -> String {
     const W: f64 = 340.0;
     const LEFT: f64 = 40.0;
     const PLOT_HEIGHT: f64 = 150.0;
-    const DASHES: [&str; 4] = ["none", "6 3", "2 3", "8 3 2 3"];
-    let all = || lines.iter().flat_map(|(_, points)| points.iter().flatten());
+    let all = || lines.iter().flat_map(|(_, (_, points))| points.iter().flatten());
     let low = all().map(|point| point.low.unwrap_or(point.ratio)).fold(1.0, f64::min);
     let high = all().map(|point| point.high.unwrap_or(point.ratio)).fold(1.0, f64::max);
     // An interval that is wider than the ratios themselves would hide how they differ.
@@ -273,15 +340,14 @@ pub(super) fn over_versions(title: &str, versions: &[String], lines: &[VersionLi
         let row = (index / every) as f64 % rows;
         text(&mut svg, "dim", x(index), bottom + 14.0 + 13.0 * row, "middle", version);
     }
-    for (number, (_, points)) in lines.iter().enumerate() {
+    let mut ends = Vec::new();
+    for (number, (_, points)) in lines {
         let known: Vec<(usize, &Verdict)> =
             points.iter().enumerate().filter_map(|(index, point)| Some((index, point.as_ref()?))).collect();
         let path: Vec<String> =
             known.iter().map(|(index, point)| format!("{:.1} {:.1}", x(*index), y(point.ratio))).collect();
-        if path.is_empty() {
-            continue;
-        }
-        let dashes = DASHES[number % DASHES.len()];
+        let dashes = DASHES[number % DASHES.len()].0;
+        ends.extend(known.last().map(|(index, point)| (*number, x(*index), y(point.ratio))));
         let _ =
             write!(svg, "<path class=\"curve\" stroke-dasharray=\"{dashes}\" d=\"M{}\"/>", path.join(" L"));
         for (index, point) in known {
@@ -293,11 +359,17 @@ pub(super) fn over_versions(title: &str, versions: &[String], lines: &[VersionLi
                 write!(svg, "<circle class=\"mark\" cx=\"{at:.1}\" cy=\"{:.1}\" r=\"3.5\"/>", y(point.ratio));
         }
     }
+    if numbered {
+        let heights = apart(&ends.iter().map(|(_, _, height)| *height).collect::<Vec<_>>(), bottom);
+        for ((number, at, _), height) in ends.iter().zip(heights) {
+            text(&mut svg, "", at + 8.0, height + 4.0, "start", &(number + 1).to_string());
+        }
+    }
     svg + "</svg>"
 }
 
-/// Something counted in each second, a line for each of `sessions`; those of `dashed` are dashed. `top` is the label of
-/// `most`, the upper end of the axis.
+/// Something counted in each second, a line for each of `sessions` that has two seconds or more; those of `dashed` are dashed.
+/// `top` is the label of `most`, the upper end of the axis.
 pub(super) fn by_second(title: &str, top: &str, sessions: &[&[u64]], dashed: &[&[u64]], most: u64) -> String {
     const W: f64 = 340.0;
     const H: f64 = 136.0;
@@ -317,12 +389,7 @@ pub(super) fn by_second(title: &str, top: &str, sessions: &[&[u64]], dashed: &[&
         let _ = write!(svg, "<line class=\"axis\" x1=\"{LEFT}\" x2=\"{W}\" y1=\"{at:.1}\" y2=\"{at:.1}\"/>");
         text(&mut svg, "dim", LEFT - 4.0, at + 4.0, "end", words);
     }
-    for (seconds, dashes) in all().filter(|(seconds, _)| !seconds.is_empty()) {
-        if let [only] = **seconds {
-            let (at, high) = (LEFT + 10.0, y(only));
-            let _ = write!(svg, "<circle class=\"mark thin\" cx=\"{at}\" cy=\"{high:.1}\" r=\"3\"/>");
-            continue;
-        }
+    for (seconds, dashes) in all().filter(|(seconds, _)| seconds.len() > 1) {
         let points =
             seconds.iter().enumerate().map(|(second, ops)| format!("{:.1} {:.1}", x(second), y(*ops)));
         let path: Vec<String> = points.collect();
@@ -377,6 +444,55 @@ mod tests {
     fn seconds_of_no_session_still_make_a_drawing() {
         let svg = by_second("a & b", "/s", &[&[], &[3, 4], &[2]], &[&[1, 1]], 4);
         assert!(svg.contains("a &amp; b") && svg.ends_with("</svg>"));
-        assert_eq!((svg.matches("<path").count(), svg.matches("<circle").count()), (2, 1));
+        assert_eq!(
+            (svg.matches("<path").count(), svg.matches("<circle").count()),
+            (2, 0),
+            "a dot is no line"
+        );
+    }
+
+    fn line(name: &str, ratios: &[Option<f64>]) -> VersionLine {
+        use crate::analysis::judge::Word;
+        let point = |ratio: f64| Verdict {
+            ratio,
+            low: None,
+            high: None,
+            pairs: 1,
+            q: None,
+            word: Word::Unknown,
+            why: "",
+        };
+        (name.to_string(), ratios.iter().map(|ratio| ratio.map(point)).collect())
+    }
+
+    #[test]
+    fn a_line_of_one_version_is_a_sentence_and_no_dot() {
+        let versions = ["1", "2", "3"].map(str::to_string);
+        let both = [line("a", &[Some(1.0), Some(1.1), Some(1.2)]), line("b", &[None, Some(0.8), None])];
+        let text = of_versions("fillseq", &versions, &both).into_string();
+        assert!(text.contains("fillseq: b has 2 alone, 0.80."), "{text}");
+        assert_eq!((text.matches("class=\"curve\"").count(), text.matches("<circle").count()), (1, 3));
+        assert_eq!(of_versions("s", &versions, &[line("base", &[Some(1.0), None, None])]).into_string(), "");
+    }
+
+    #[test]
+    fn more_lines_than_patterns_have_their_numbers_at_their_ends() {
+        let names = |count: usize| (0..count).map(|number| format!("l{number}")).collect::<Vec<_>>();
+        assert_eq!(line_key(&names(1)), "");
+        assert_eq!(line_key(&names(2)), "Lines: l0 (solid), l1 (dashed).");
+        assert!(line_key(&names(5)).ends_with("1 l0, 2 l1, 3 l2, 4 l3, 5 l4."), "{}", line_key(&names(5)));
+        let versions = ["v1", "v2"].map(str::to_string);
+        let lines: Vec<VersionLine> =
+            names(23).iter().map(|name| line(name, &[Some(1.0), Some(1.3)])).collect();
+        let text = of_versions("s", &versions, &lines).into_string();
+        assert_eq!(text.matches("<svg").count(), 3);
+        for number in 1..=23 {
+            // Each of the three axes has a 1, too.
+            let count = text.matches(&format!(">{number}</text>")).count();
+            assert_eq!(count, 1 + usize::from(number == 1) * 3, "{number}");
+        }
+        assert!(!of_versions("s", &versions, &lines[..4]).into_string().contains(">4</text>"));
+        let heights = apart(&[10.0, 10.0, 170.0, 174.0, 11.0], 174.0);
+        assert_eq!(heights, [10.0, 22.0, 162.0, 174.0, 34.0]);
     }
 }

@@ -28,7 +28,7 @@ pub(super) fn classic_page(results: &Results, base: usize, judged: &super::Table
         h2 { "QPS" }
         (rates(results))
         h2 { "Costs per operation" }
-        p.small { "Medians over blocks; below, the ratio to " (names[base]) ". o/s is the rate." }
+        p.small { "Medians over blocks; below, the ratio to " (names[base]) "; o/s is the rate." }
         (costs(results, base))
         h2 { "As text" }
         @for pasted in texts(results, base) {

@@ -195,7 +195,7 @@ pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
     }
 }
 
-/// For each cell that was called, which costs moved with it.
+/// For each cell that was called, which costs moved with it, or that none did.
 pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Markup {
     let targets = &results.experiment.plan.targets;
     let mut found = Vec::new();
@@ -213,8 +213,11 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Mar
     }
     html! {
         @if !found.is_empty() {
-            h2 { "Counters that moved with it" }
-            p.small { "Costs per operation that changed together with the throughput. That is a hint, not a proof." }
+            h2 { "Costs beside the differences" }
+            p.small {
+                "For each ratio that was called: the costs per operation that changed as much as the throughput, or that nothing that was "
+                "counted explains it. Costs that changed together are a hint, not a proof."
+            }
             div.scroll { table.wrap {
                 thead { tr { th { "step" } th { "target" } th { "finding" } } }
                 tbody { @for (step, target, sentence) in &found { tr { td { (step) } td { (target) } td { (sentence) } } } }
@@ -226,18 +229,28 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Mar
 /// Ratios over versions, a chart for each step, if there are versions to speak of.
 pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup {
     let plan = &results.experiment.plan;
-    let mut versions: Vec<String> = plan.targets.iter().filter_map(|target| target.version.clone()).collect();
-    versions.sort_by_key(|version| version_key(version));
-    versions.dedup();
-    let mut lines: Vec<&str> = Vec::new();
+    let of_line = |line: &str| {
+        let own = plan.targets.iter().filter(|target| target.line == line && target.twin_of.is_none());
+        let mut versions: Vec<String> = own.filter_map(|target| target.version.clone()).collect();
+        versions.sort_by_key(|version| version_key(version));
+        versions.dedup();
+        versions
+    };
+    let mut all: Vec<&str> = Vec::new();
     for target in plan.targets.iter().filter(|target| target.version.is_some()) {
-        if !lines.contains(&target.line.as_str()) {
-            lines.push(&target.line);
+        if !all.contains(&target.line.as_str()) {
+            all.push(&target.line);
         }
     }
+    // One version is no line.
+    let (lines, alone): (Vec<&str>, Vec<&str>) = all.into_iter().partition(|line| of_line(line).len() > 1);
+    let mut versions: Vec<String> = lines.iter().flat_map(|line| of_line(line)).collect();
+    versions.sort_by_key(|version| version_key(version));
+    versions.dedup();
     if versions.len() < 3 {
         return html! {};
     }
+    let key: Vec<String> = lines.iter().map(ToString::to_string).collect();
     let point = |step: usize, line: &str, version: &str| {
         let target = plan.targets.iter().position(|target| {
             target.line == line && target.version.as_deref() == Some(version) && target.twin_of.is_none()
@@ -253,7 +266,8 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
         h2 { "Over versions" }
         p.small {
             "Throughput relative to " (results.labels()[base]) "; axes do not start at 0. "
-            @if lines.len() > 1 { "Lines: " (lines.join(", ")) " (solid, dashed, dotted, dash-dotted, in this order)." }
+            (charts::line_key(&key))
+            @if !alone.is_empty() { " Of one version, so in the tables alone: " (alone.join(", ")) "." }
         }
         div.grid {
             @for (number, step) in results.steps.iter().enumerate() {
@@ -261,10 +275,7 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
                     let points = versions.iter().map(|version| point(number, line, version)).collect();
                     (line.to_string(), points)
                 }).collect::<Vec<charts::VersionLine>>();
-                // The base alone is no line.
-                @if curves.iter().flat_map(|(_, points)| points).flatten().count() > 1 {
-                    (maud::PreEscaped(charts::over_versions(step, &versions, &curves)))
-                }
+                (charts::of_versions(step, &versions, &curves))
             }
         }
     }
@@ -302,8 +313,8 @@ pub(super) fn tails(results: &Results) -> Markup {
     html! {
         p.small {
             "Service times of a closed loop, medians over blocks: how long operations took, not how long they would have "
-            "waited at a fixed rate of arrival. Exact to three digits. longest_op is what the longest operation of a second "
-            "took in the median second. The longest gap is the longest time without a "
+            "waited at a fixed rate of arrival. Exact to three digits. In the median second the longest operation took "
+            "longest_op. The longest gap is the longest time without a "
             "completion in any one thread; seconds are stalled that did less than a tenth of the usual."
         }
         (by_step(results, &NAMES, &|target, step, name| {

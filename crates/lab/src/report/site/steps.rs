@@ -38,10 +38,24 @@ fn seconds(results: &Results, step: &str) -> Markup {
             div.grid {
                 @for (target, name) in results.labels().into_iter().enumerate() {
                     @let sessions = results.rows(step, target).map(|row| row.result.per_second.as_slice()).collect::<Vec<_>>();
-                    @if sessions.iter().any(|seconds| !seconds.is_empty()) {
-                        (PreEscaped(charts::by_second(&name, &top, &sessions, &[], most)))
-                    }
+                    (lines(&name, &top, &sessions, most, &|ops| format!("{}/s", charts::short_count(ops))))
                 }
+            }
+        }
+    }
+}
+
+/// The chart of a target's sessions; in words if none lasted two whole seconds, as one point is no line.
+fn lines(name: &str, top: &str, sessions: &[&[u64]], most: u64, words: &dyn Fn(u64) -> String) -> Markup {
+    let alone: Vec<u64> =
+        sessions.iter().filter(|seconds| seconds.len() == 1).map(|seconds| seconds[0]).collect();
+    html! {
+        @if sessions.iter().any(|seconds| seconds.len() > 1) {
+            (PreEscaped(charts::by_second(name, top, sessions, &[], most)))
+        } @else if let (Some(least), Some(greatest)) = (alone.iter().min(), alone.iter().max()) {
+            p.small {
+                (name) ": one whole second in each session, "
+                (words(*least)) @if least != greatest { " to " (words(*greatest)) } "."
             }
         }
     }
@@ -61,9 +75,7 @@ fn longest(results: &Results, step: &str) -> Markup {
             div.grid {
                 @for (target, name) in results.labels().into_iter().enumerate() {
                     @let sessions = results.rows(step, target).map(|row| row.result.longest_per_second.as_slice()).collect::<Vec<_>>();
-                    @if sessions.iter().any(|seconds| !seconds.is_empty()) {
-                        (PreEscaped(charts::by_second(&name, &duration(most), &sessions, &[], most)))
-                    }
+                    (lines(&name, &duration(most), &sessions, most, &duration))
                 }
             }
         }
@@ -153,5 +165,22 @@ fn metrics(results: &Results, step: &str) -> Markup {
                 }
             }
         } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sessions_of_one_second_are_a_sentence() {
+        let words = |ops: u64| format!("{ops}/s");
+        let of = |sessions: &[&[u64]]| lines("a", "9/s", sessions, 9, &words).into_string();
+        assert_eq!(
+            of(&[&[7], &[5], &[]]),
+            "<p class=\"small\">a: one whole second in each session, 5/s to 7/s.</p>"
+        );
+        assert!(of(&[&[7], &[5, 6]]).starts_with("<svg"));
+        assert_eq!(of(&[&[], &[]]), "");
     }
 }

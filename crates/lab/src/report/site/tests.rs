@@ -8,9 +8,9 @@ use crate::planning::plan::{Plan, Slot};
 use crate::probe::derive::Metrics;
 use crate::store::{Outcome, StepRecord};
 use crate::testing::{engine_of, fake_record, step_and_result};
-
 use outcrop_lab_sql::insert_benchmark::{Phase, run::InsertStep};
 use outcrop_lab_sql::{Load, SqlStep};
+
 const EXPERIMENT: &str = "title = 'One < two'\nquestion = 'Which?'\nsteps = ['fillseq', 'readrandom']\n\
     [workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\nrounds = 6\n\
     [[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n[config.a]\n[config.b]\n";
@@ -80,7 +80,13 @@ fn the_pages_are_the_same_bytes_each_time_and_need_nothing_else() {
         for link in a.split("href=\"").skip(1).map(|rest| rest.split('"').next().unwrap()) {
             let there = match link.strip_prefix('#') {
                 Some(anchor) => a.contains(&format!("id=\"{anchor}\"")),
-                None => one.join(link).exists(),
+                None => match link.split_once('#') {
+                    None => one.join(link).exists(),
+                    Some((file, anchor)) => {
+                        let text = std::fs::read_to_string(one.join(file)).unwrap_or_default();
+                        text.contains(&format!("id=\"{anchor}\""))
+                    }
+                },
             };
             assert!(there, "{name} links to {link}");
         }
@@ -164,6 +170,7 @@ fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
     write_beside(&store, 1, &site, Form::Full, &[archive]).unwrap();
     let file = |name: &str| std::fs::read_to_string(site.join(name)).unwrap();
     let texts = [
+        file("beside.html"),
         file("index.html"),
         file("classic.html"),
         file("report.html"),
@@ -171,7 +178,6 @@ fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
         file("csv/posts-relative.tsv"),
         file("csv/posts-relative.csv"),
         crate::report::show::compare(&results, 0, "ops_sec"),
-        file("beside.html"),
         crate::report::show::explain(&results, "fillseq", 1, 0),
         crate::report::show::first_page(&results, 0, 0),
         crate::report::show::compare_json(&results, 0, "ops_sec"),
@@ -200,5 +206,40 @@ fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
             !is_wrong.iter().any(|wrong| text.contains(wrong)),
             "text {number}: the ratio of medians\n{text}"
         );
+    }
+}
+
+#[test]
+fn a_heading_says_no_more_than_the_rows_below_it() {
+    let (temp, store) = fake_record(6, &["fillseq"], 1, &mut |session| {
+        vec![("ops_sec", if session.target == 1 { 800.0 } else { 1000.0 }), ("proc_cpu_us/o", 5.0)]
+    });
+    let page = std::fs::read_to_string(write(&store, 1, temp.path(), Form::Full).unwrap()).unwrap();
+    let (_, found) = page.split_once("<h2>Costs beside the differences</h2>").unwrap();
+    let found = &found[..found.find("</table>").unwrap()];
+    assert!(found.contains("or that nothing that was counted explains it"), "{found}");
+    assert!(found.contains("not explained"), "{found}");
+}
+
+#[test]
+fn every_sentence_begins_with_a_capital() {
+    let (temp, store) = record();
+    write(&store, 1, temp.path(), Form::Full).unwrap();
+    let results = Results::load(&store, 1).unwrap();
+    let mut pages: Vec<(String, String)> = files(&store, &results, None).unwrap();
+    pages.retain(|(name, _)| name.ends_with(".html"));
+    pages.push(("stalls of an archive".to_string(), super::archive::stall_table(&[], None).into_string()));
+    for (name, page) in pages {
+        for paragraph in page.split("<p class=\"small\">").skip(1) {
+            let words: String =
+                paragraph[..paragraph.find("</p>").unwrap()].replace("<b>", "").replace("</b>", "");
+            // A column's name with its meaning keeps its letters.
+            let is_broken = |rest: &str| {
+                let word = rest.split(' ').next().unwrap_or_default();
+                word.starts_with(char::is_lowercase) && !word.ends_with(':')
+            };
+            let broken = words.match_indices(". ").find(|(at, _)| is_broken(&words[at + 2..]));
+            assert_eq!(broken, None, "{name}: {words}");
+        }
     }
 }
