@@ -123,11 +123,13 @@ impl Rules {
         struct Group {
             name: String,
             frames: Vec<String>,
+            #[serde(default)]
+            outcrop: Vec<String>,
         }
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let compiled = |group: Group| {
-            let frames =
-                group.frames.iter().map(|rule| Regex::new(rule).map_err(|error| format!("{rule}: {error}")));
+            let rules = group.frames.iter().chain(&group.outcrop);
+            let frames = rules.map(|rule| Regex::new(rule).map_err(|error| format!("{rule}: {error}")));
             Ok((group.name, frames.collect::<Result<Vec<_>, String>>()?))
         };
         Ok(Rules { groups: file.group.into_iter().map(compiled).collect::<Result<_, String>>()? })
@@ -223,8 +225,8 @@ pub fn text(results: &Results, step: &str, targets: &[usize]) -> String {
         return String::new();
     }
     let mut rows = vec![vec!["processor time, % of samples".to_string()]];
-    let name = |target: usize| crate::report::text::cut(&results.experiment.plan.targets[target].name, 22);
-    rows[0].extend(shown.iter().map(|(profile, _)| name(profile.target)));
+    let names = results.labels();
+    rows[0].extend(shown.iter().map(|(profile, _)| names[profile.target].clone()));
     for (index, group) in table.groups.iter().enumerate() {
         let mut row = vec![(*group).to_string()];
         row.extend(shown.iter().map(|(_, shares)| format!("{:.1}", shares[index])));
@@ -284,11 +286,23 @@ mod tests {
             ("rocksdb::BinarySearchIndexReader::NewIterator (l.so)", "index reader"),
             ("rocksdb::(anonymous namespace)::FilePicker::GetNextFile (l.so)", "file picker"),
             ("outcrop_cache::cache::Cache::lookup (outcrop)", "block cache"),
-            ("outcrop_table::block::decode_entry (outcrop)", "data block seek"),
+            ("outcrop_table::block::entry::decode_entry (outcrop)", "data block seek"),
+            ("outcrop_table::block::cursor::Cursor<F>::seek (outcrop)", "data block seek"),
+            ("outcrop_table::block_builder::BlockBuilder::add (outcrop)", "compaction"),
+            ("outcrop_table::index_writer::IndexWriter::on_key (outcrop)", "compaction"),
+            ("outcrop::compaction::stream::CompactionStream<I>::next (outcrop)", "compaction"),
+            ("outcrop_table::filter::reader::loaded_may_contain (outcrop)", "bloom"),
+            ("outcrop_memtable::prefix_bloom::PrefixBloom::may_contain (outcrop)", "bloom"),
+            ("outcrop_table::reader::TableReader::load_index (outcrop)", "index reader"),
+            ("outcrop_table::index::IndexView::find (outcrop)", "index block seek"),
+            ("outcrop::read::get::Search::next_table (outcrop)", "file picker"),
+            ("outcrop::read::get::Lookup::memtable (outcrop)", "memtable"),
+            ("outcrop::read::cursor::Cursor::next (outcrop)", "iterators"),
+            ("outcrop::read::merging_iter::MergingIter<I>::next (outcrop)", "iterators"),
+            ("<outcrop_table::iter::TableIter as outcrop::x::Source>::next (outcrop)", "iterators"),
             ("outcrop_table::prefixes::Prefixes::equal_range (outcrop)", "index block seek"),
             ("outcrop_memtable::memtable::MemTable::find (outcrop)", "memtable"),
             ("outcrop_table::reader::TableReader::block (outcrop)", "block cache"),
-            ("outcrop_table::block::Cursor<F>::with_key_buffer (outcrop)", "data block seek"),
             ("rocksdb::MergingIterator::Next (l.so)", "iterators"),
             ("rocksdb::DBImpl::GetImpl (l.so)", "rest of engine"),
             ("outcrop::read::get::Search::new (outcrop)", "rest of engine"),
@@ -301,6 +315,55 @@ mod tests {
         let shares = rules.shares(&profile().samples);
         assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.5, "{shares:?}");
         assert_eq!(shares[0], 50.0);
+        let own = "[[group]]\nname = 'x'\nframes = []\noutcrop = ['y']\n";
+        assert_eq!(Rules::parse(own).unwrap().group("y (outcrop)"), "x");
         assert!(Rules::parse("[[group]]\nname = 'x'\nframes = ['(']\n").is_err());
+    }
+    /// Text of all files below `dir`, with their paths.
+    fn sources(dir: &std::path::Path, text: &mut String) {
+        for entry in std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {
+            let path = entry.unwrap().path();
+            if path.is_dir() {
+                sources(&path, text);
+            } else {
+                text.push_str(&format!("\nfile {}\n", path.display()));
+                text.push_str(&std::fs::read_to_string(&path).unwrap());
+            }
+        }
+    }
+
+    #[test]
+    fn rules_for_our_own_functions_name_what_the_sources_have() {
+        let crates = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let file: toml::Value = toml::from_str(RULES).unwrap();
+        let groups = file["group"].as_array().unwrap();
+        let rules = groups.iter().filter_map(|group| group.get("outcrop")?.as_array()).flatten();
+        let mut known = BTreeMap::<String, String>::new();
+        let mut count = 0;
+        for rule in rules.map(|rule| rule.as_str().unwrap()) {
+            let path = rule.replace("\\b", "").replace(".*", "");
+            let mut parts = path.split("::").filter(|part| !part.is_empty());
+            let package = match parts.next().unwrap() {
+                "outcrop" => "engine".to_string(),
+                other => other.strip_prefix("outcrop_").unwrap().replace('_', "-"),
+            };
+            let text = known.entry(package.clone()).or_insert_with(|| {
+                let mut text = String::new();
+                sources(&crates.join(&package).join("src"), &mut text);
+                text
+            });
+            for part in parts {
+                let named = ["fn ", "struct ", "enum "]
+                    .map(|kind| format!("{kind}{part}"))
+                    .into_iter()
+                    .chain([format!("/{part}.rs\n"), format!("/{part}/")]);
+                assert!(
+                    named.into_iter().any(|named| text.contains(&named)),
+                    "{rule}: {package} has no {part}"
+                );
+            }
+            count += 1;
+        }
+        assert!(count > 20, "{count} rules");
     }
 }

@@ -83,7 +83,7 @@ pub fn text(results: &Results, base: usize) -> String {
 
 /// The groups as tables of a page; nothing without tests of sysbench.
 pub fn tables(results: &Results, base: usize) -> Markup {
-    let (rows, names) = (rows(results, base), results.target_names());
+    let (rows, names) = (rows(results, base), results.labels());
     html! {
         @if !rows.is_empty() && names.len() > 1 {
             h3 { "By group of tests" }

@@ -56,6 +56,12 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
     let time = cpu::text(results, step, &[base, target]);
     if !time.is_empty() {
         let _ = write!(text, "\n{time}");
+        let command = format!("outcrop lab report {} -o DIR", results.experiment.id);
+        text.push_str(&paragraph(
+            "",
+            &format!("flame graphs, and how they differ: {command}, DIR/cpu.html"),
+            0,
+        ));
     }
     let differences = differences(results, base, target);
     if !differences.is_empty() {

@@ -75,11 +75,11 @@ pub fn show(results: &Results) -> String {
     );
     text.push_str("\nsessions\n");
     let mut rows = vec![["target", "done", "failed", "skipped", "says it is"].map(str::to_string).to_vec()];
-    for (index, name) in results.target_names().into_iter().enumerate() {
+    for (index, name) in results.labels().into_iter().enumerate() {
         let own = || results.sessions.iter().filter(|session| session.target == index && session.block >= 0);
         let count = |outcome: &str| own().filter(|session| session.outcome == outcome).count().to_string();
         let says = own().map(SessionRow::engine).find(|text| !text.is_empty()).unwrap_or_default();
-        rows.push(vec![cut(name, 34), count("done"), count("failed"), count("skipped"), says]);
+        rows.push(vec![name, count("done"), count("failed"), count("skipped"), says]);
     }
     text.push_str(&align(&rows));
     if !results.engine_logs.is_empty() {
@@ -165,14 +165,14 @@ fn unequal_sizes(results: &Results) -> Vec<String> {
 
 /// Targets that say they are another version than was asked for.
 fn other_versions(results: &Results) -> Vec<String> {
-    let plan = &results.experiment.plan;
+    let (plan, names) = (&results.experiment.plan, results.labels());
     let differs = |(target, planned): (usize, &crate::planning::plan::PlannedTarget)| {
         let asked = planned.version.as_ref()?;
         let mut own = results.sessions.iter().filter(|session| session.target == target);
         let said = own.find_map(|session| session.engine_version.as_ref())?;
         // A packaging's fourth number is not the engine's.
         let same = asked == said || asked.starts_with(&format!("{said}."));
-        (!same).then(|| format!("{} says it is version {said}", planned.name))
+        (!same).then(|| format!("{} says it is version {said}", names[target]))
     };
     plan.targets.iter().enumerate().filter_map(differs).collect()
 }

@@ -1,7 +1,7 @@
 //! The page of processor time: for each step that was sampled, groups of functions, and the largest functions.
 
 use super::{flames, page};
-use crate::analysis::cpu::{self, Rules, Table};
+use crate::analysis::cpu::{self, Profile, Rules, Table};
 use crate::analysis::results::Results;
 use crate::report::text::amount;
 use maud::{Markup, html};
@@ -12,6 +12,14 @@ pub(super) const FILE: &str = "cpu.html";
 /// Whether there is anything to show.
 pub(super) fn is_known(results: &Results) -> bool {
     !results.profiles.is_empty()
+}
+
+/// The place of a step's samples on the page, if those of `target` were taken.
+pub(super) fn anchor(results: &Results, step: &str, target: usize) -> Option<String> {
+    let is_it = |profile: &Profile| profile.step == step && profile.target == target;
+    let sampled = results.profiles.iter().any(|profile| is_it(profile) && profile.samples.count() > 0);
+    let number = results.experiment.plan.steps.iter().position(|planned| planned.step.name == step)?;
+    sampled.then(|| format!("cpu-{}", number + 1))
 }
 
 /// Whether a page shows flame graphs.
@@ -37,7 +45,7 @@ pub(super) fn all(results: &Results, graphs: Graphs) -> Markup {
         }
         @for step in steps {
             @if let Some(table) = cpu::table(results, &rules, step) {
-                h3 { (step) }
+                h3 id=[table.rows.iter().find_map(|(profile, _)| anchor(results, step, profile.target))] { (step) }
                 (groups(results, &table))
                 (functions(results, &table))
                 @if let (Graphs::Beside, Some(flames)) = (graphs, flames::of(results, step)) { (flames.shown()) }
@@ -123,7 +131,7 @@ mod tests {
             "{html}"
         );
         assert!(
-            html.contains("cycles/o 4.000") && html.contains("DBImpl") && !html.contains("<h3>fillseq"),
+            html.contains("cycles/o 4.000") && html.contains("DBImpl") && !html.contains(">fillseq</h3>"),
             "{html}"
         );
         assert!(
@@ -140,7 +148,10 @@ mod tests {
         assert!(page("flames/2-2-difference.svg").unwrap().contains("red: more than"));
         let results = crate::analysis::results::Results::load(&store, 1).unwrap();
         let text = crate::report::show::explain(&results, "readrandom", 1, 0);
-        assert!(text.contains("checksum") && text.contains("75.0"), "{text}");
+        assert!(
+            text.contains("checksum") && text.contains("75.0") && text.contains("DIR/cpu.html"),
+            "{text}"
+        );
         assert!(!crate::report::show::explain(&results, "fillseq", 1, 0).contains("of samples"));
     }
 }

@@ -58,18 +58,16 @@ impl<'a> Graphs<'a> {
     }
 
     fn files(&self, rules: &Rules) -> Vec<(String, String)> {
+        let names = self.results.labels();
         let mut files = Vec::new();
         for profile in &self.own {
-            let name = self.results.target_names()[profile.target];
+            let name = &names[profile.target];
             let lines = folded(rules, profile);
             let title = format!("{}: {name}", profile.step);
             files.push((self.file(profile, ""), drawn(&title, &plain(&lines))));
             if let Some(base) = self.against(profile) {
                 let lines = difference(&folded(rules, base), &lines);
-                let title = format!(
-                    "{title}, red: more than {}, blue: less",
-                    self.results.target_names()[base.target]
-                );
+                let title = format!("{title}, red: more than {}, blue: less", names[base.target]);
                 files.push((self.file(profile, "-difference"), drawn(&title, &lines)));
             }
         }
@@ -86,11 +84,11 @@ impl<'a> Graphs<'a> {
                 }
             }
         };
-        let names = self.results.target_names();
+        let names = self.results.labels();
         html! {
             @for profile in &self.own {
                 details {
-                    summary { "Flame graph of " (page::breakable(names[profile.target])) }
+                    summary { "Flame graph of " (page::breakable(&names[profile.target])) }
                     (figure(&self.file(profile, ""), &format!("{} of {}", profile.step, names[profile.target])))
                     @if let Some(base) = self.against(profile) {
                         (figure(

@@ -224,7 +224,7 @@ fn index(results: &Results, base: usize, table: &Table, published: bool) -> Stri
         (page::base_links(results, base))
         (sections::relative(results, base, table))
         (sections::legend(results, base, true))
-        (sections::explanations(results, base, table))
+        (sections::explanations(results, base, table, "index.html"))
         (groups::tables(results, base))
         (insert_benchmark::tables(results, base))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
@@ -257,7 +257,7 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         h2 { "Throughput relative to " (results.labels()[base]) }
         (sections::relative(results, base, table))
         (sections::legend(results, base, false))
-        (sections::explanations(results, base, table))
+        (sections::explanations(results, base, table, page::SINGLE))
         (groups::tables(results, base))
         (insert_benchmark::tables(results, base))
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))

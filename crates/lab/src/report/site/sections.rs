@@ -67,14 +67,14 @@ fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> Str
 
 /// The remarks that make the numbers weaker than they look.
 pub(super) fn cautions(results: &Results) -> Markup {
-    let plan = &results.experiment.plan;
+    let (plan, names) = (&results.experiment.plan, results.labels());
     let mut lines: Vec<String> = results
         .sessions
         .iter()
         .filter(|session| session.outcome == "failed")
         .map(|session| {
             let why = session.error.as_deref().unwrap_or("no reason recorded");
-            format!("{} failed in block {}: {why}", plan.targets[session.target].name, session.block + 1)
+            format!("{} failed in block {}: {why}", names[session.target], session.block + 1)
         })
         .collect();
     lines.extend(plan.left_out.iter().map(|(name, why)| format!("{name} was left out: {why}")));
@@ -196,7 +196,9 @@ pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
 }
 
 /// For each cell that was called, which costs moved with it, or that none did.
-pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Markup {
+pub(super) fn explanations(results: &Results, base: usize, table: &Table, here: &str) -> Markup {
+    // On the page that stands alone the samples are further down.
+    let cpu = if here == page::SINGLE { "" } else { super::cpu::FILE };
     let targets = &results.experiment.plan.targets;
     let mut found = Vec::new();
     for (step, cells) in results.steps.iter().zip(table) {
@@ -207,7 +209,8 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Mar
                 && targets[target].twin_of.is_none()
                 && let Some(explanation) = results.explain(step, target, base)
             {
-                found.push((step, results.labels().swap_remove(target), explanation.sentence));
+                let samples = super::cpu::anchor(results, step, target);
+                found.push((step, results.labels().swap_remove(target), explanation.sentence, samples));
             }
         }
     }
@@ -220,7 +223,13 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table) -> Mar
             }
             div.scroll { table.wrap {
                 thead { tr { th { "step" } th { "target" } th { "finding" } } }
-                tbody { @for (step, target, sentence) in &found { tr { td { (step) } td { (target) } td { (sentence) } } } }
+                tbody { @for (step, target, sentence, samples) in &found { tr {
+                    td { (step) } td { (target) }
+                    td {
+                        (sentence)
+                        @if let Some(at) = samples { " " a href=(format!("{cpu}#{at}")) { "Where its processor time goes" } "." }
+                    }
+                } } }
             } }
         }
     }

@@ -1,6 +1,7 @@
 //! The pages of a small record.
 
 use super::*;
+use crate::analysis::cpu::{Profile, Samples};
 use crate::experiment::parse;
 use crate::host::canary::Canary;
 use crate::host::{Facts, Host};
@@ -10,6 +11,7 @@ use crate::store::{Outcome, StepRecord};
 use crate::testing::{engine_of, fake_record, step_and_result};
 use outcrop_lab_sql::insert_benchmark::{Phase, run::InsertStep};
 use outcrop_lab_sql::{Load, SqlStep};
+use std::collections::BTreeMap;
 
 const EXPERIMENT: &str = "title = 'One < two'\nquestion = 'Which?'\nsteps = ['fillseq', 'readrandom']\n\
     [workload]\nkind = 'byrx'\nkeys = 1000\n[design]\nseed = 1\nrounds = 6\n\
@@ -206,6 +208,51 @@ fn a_ratio_is_the_same_on_every_page_in_every_file_and_on_the_terminal() {
             !is_wrong.iter().any(|wrong| text.contains(wrong)),
             "text {number}: the ratio of medians\n{text}"
         );
+    }
+}
+
+#[test]
+fn a_target_has_one_short_name_in_all_files_that_are_not_in_the_form_of_the_posts() {
+    let (temp, store) = fake_record(6, &["fillseq", "readrandom"], 1, &mut |session| {
+        vec![("ops_sec", if session.target == 1 { 800.0 } else { 1000.0 })]
+    });
+    let stacks = BTreeMap::from([("run (outcrop);rocksdb::crc32c::Extend (l.so)".to_string(), 3)]);
+    for target in 0..2 {
+        let samples = Samples { stacks: stacks.clone(), events: BTreeMap::new() };
+        let (step, date) = ("readrandom".to_string(), "d".to_string());
+        store.record_profile(1, &Profile { target, step, date, ops: 9, samples }).unwrap();
+    }
+    let archive = store.record_archive("d", &super::beside::tests::archive(&["fillseq"])).unwrap();
+    write_beside(&store, 1, temp.path(), Form::Full, &[archive]).unwrap();
+    // What was called leads to its samples, and they are there.
+    let file = |name: &str| std::fs::read_to_string(temp.path().join(name)).unwrap();
+    assert!(file("index.html").contains("href=\"cpu.html#cpu-2\""), "{}", file("index.html"));
+    assert!(!file("index.html").contains("#cpu-1"), "of the load nothing was sampled");
+    assert!(file("report.html").contains("href=\"#cpu-2\"") && file("report.html").contains("id=\"cpu-2\""));
+    assert!(file("cpu.html").contains("<h3 id=\"cpu-2\">readrandom</h3>"));
+    let results = Results::load(&store, 1).unwrap();
+    assert_eq!(results.labels(), ["a", "b", "A/A"]);
+    let key = "Short names: <b>a</b> is outcrop<wbr>/a, <b>b</b> is outcrop<wbr>/b.";
+    let published = published(&store, &results, &[archive]).unwrap();
+    let mut names: Vec<String> =
+        files(&store, &results, published).unwrap().into_iter().map(|(name, _)| name).collect();
+    names.retain(|name| name != "classic.html" && !name.starts_with("csv/"));
+    for wanted in ["beside.html", "cpu.html", "flames/2-2-difference.svg", "report.html"] {
+        assert!(names.iter().any(|name| name == wanted), "{names:?}");
+    }
+    let pages = names.into_iter().map(|name| {
+        let text = std::fs::read_to_string(temp.path().join(&name)).unwrap();
+        assert!(name.ends_with(".svg") || text.contains(key), "{name}");
+        (name, text.replace(key, ""))
+    });
+    // The plan that `show` begins with says the whole names.
+    let shown = crate::report::show::show(&results);
+    let sessions = shown[shown.find("\nsessions\n").unwrap()..].to_string();
+    let explained = crate::report::show::explain(&results, "readrandom", 1, 0);
+    let texts = [("show".to_string(), sessions), ("explain".to_string(), explained)];
+    for (name, text) in pages.chain(texts) {
+        let long = ["outcrop/a", "outcrop/b", "outcrop<wbr>/"].into_iter().find(|long| text.contains(long));
+        assert_eq!(long, None, "{name}\n{text}");
     }
 }
 
