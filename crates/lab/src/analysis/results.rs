@@ -386,6 +386,16 @@ impl Results {
         targets[a].twin_of == Some(b) || targets[b].twin_of == Some(a)
     }
 
+    /// How many steps of the base against itself are called different, and of how many; `None` without a twin.
+    pub fn false_calls(&self) -> Option<(usize, usize)> {
+        let plan = &self.experiment.plan;
+        let twin = plan.targets.iter().position(|target| target.twin_of.is_some())?;
+        let table = self.table(plan.base, "ops_sec");
+        let verdicts = table.iter().filter_map(|cells| cells[twin].as_ref()?.verdict);
+        let called: Vec<bool> = verdicts.map(|verdict| verdict.word.is_call()).collect();
+        Some((called.iter().filter(|called| **called).count(), called.len()))
+    }
+
     /// Half width of the widest interval of throughput, as a share of its ratio. `None` if one is not known yet.
     pub fn widest_interval(&self) -> Option<f64> {
         let plan = &self.experiment.plan;

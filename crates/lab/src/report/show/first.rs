@@ -45,7 +45,7 @@ pub fn first_page(results: &Results, base: usize, below: usize) -> String {
     text
 }
 
-/// The result of each target, of stalls and of tails, a line each.
+/// The result of each target, of stalls, of tails and of the base against itself, a line each.
 fn findings(results: &Results, base: usize) -> String {
     let plan = &results.experiment.plan;
     let labels = results.labels();
@@ -87,6 +87,9 @@ fn findings(results: &Results, base: usize) -> String {
         .collect();
     lines.push_str(&line("stalls", &waits));
     lines.push_str(&line("tails", &longer));
+    if let Some((called, cells)) = results.false_calls() {
+        lines.push_str(&line("A/A", &[format!("the base against itself: {called} of {cells} steps called")]));
+    }
     lines
 }
 
@@ -153,6 +156,7 @@ mod tests {
         assert!(text.lines().all(|line| line.chars().count() <= WIDTH), "{text}");
         let at = |what: &str| text.find(what).unwrap_or_else(|| panic!("{what} is not in\n{text}"));
         assert!(at("slower   fwdrange 0.60, readrandom 0.80") < at("faster   fillseq 1.50"), "{text}");
+        assert!(at("A/A      the base against itself: 0 of 8 steps called") < at("step  "), "{text}");
         assert!(at("faster") < at("the same") && at("the same") < at("step  "), "{text}");
     }
 }

@@ -184,7 +184,7 @@ pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
             b { "+" } " improvement, " b { "-" } " regression: by more than " (percent) " %; " b { "=" } " same: within "
             (percent) " %; " b { "?" } " unknown: more blocks are needed, or the pairs contradict each other. "
             "One run is never a verdict. "
-            @if let Some((calls, cells)) = false_calls(results) {
+            @if let Some((calls, cells)) = results.false_calls() {
                 "The base against itself: "
                 @if links { a href="aa.html" { (calls) " of " (cells) " cells called" } }
                 @else { (calls) " of " (cells) " cells called" }
@@ -251,24 +251,24 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
             all.push(&target.line);
         }
     }
-    // One version is no line.
-    let (lines, alone): (Vec<&str>, Vec<&str>) = all.into_iter().partition(|line| of_line(line).len() > 1);
-    let mut versions: Vec<String> = lines.iter().flat_map(|line| of_line(line)).collect();
-    versions.sort_by_key(|version| version_key(version));
-    versions.dedup();
     if versions.len() < 3 {
         return html! {};
     }
-    let key: Vec<String> = lines.iter().map(ToString::to_string).collect();
     let point = |step: usize, line: &str, version: &str| {
         let target = plan.targets.iter().position(|target| {
             target.line == line && target.version.as_deref() == Some(version) && target.twin_of.is_none()
         })?;
         if target == base {
             let one =
+    // One version is no line.
+    let (lines, alone): (Vec<&str>, Vec<&str>) = all.into_iter().partition(|line| of_line(line).len() > 1);
+    let mut versions: Vec<String> = lines.iter().flat_map(|line| of_line(line)).collect();
+    versions.sort_by_key(|version| version_key(version));
+    versions.dedup();
                 Verdict { ratio: 1.0, low: None, high: None, pairs: 0, q: None, word: Word::Same, why: "" };
             return Some(one);
         }
+    let key: Vec<String> = lines.iter().map(ToString::to_string).collect();
         table[step][target].as_ref()?.verdict
     };
     html! {
@@ -375,8 +375,6 @@ pub(super) fn with_unit(name: &str) -> String {
 pub(super) const HARDWARE: [&str; 18] = [
     "cpu_us/o",
     "proc_cpu_us/o",
-    "load_cpu_us/o",
-    "back_cpu_us/o",
     "server_cpu_us/o",
     "client_cpu_us/o",
     "redo_KB/o",
@@ -397,6 +395,8 @@ pub(super) const HARDWARE: [&str; 18] = [
 fn measured<'n>(results: &Results, names: &[&'n str]) -> Vec<&'n str> {
     let any = |name: &&&str| results.measured.iter().any(|row| row.metrics.contains_key(**name));
     names.iter().filter(any).copied().collect()
+    "load_cpu_us/o",
+    "back_cpu_us/o",
 }
 
 /// Costs per operation: medians, and relative to the base.
@@ -417,14 +417,4 @@ pub(super) fn cost(value: Option<f64>, relative: Option<f64>) -> Markup {
     html! {
         td { (value.map_or("NA".to_string(), amount)) @if let Some(ratio) = relative { small { (format!("x {ratio:.2}")) } } }
     }
-}
-
-/// How many steps of the base against itself were called different, and how many there are.
-fn false_calls(results: &Results) -> Option<(usize, usize)> {
-    let plan = &results.experiment.plan;
-    let twin = plan.targets.iter().position(|target| target.twin_of.is_some())?;
-    let table = results.table(plan.base, "ops_sec");
-    let words: Vec<Word> =
-        table.iter().filter_map(|cells| Some(cells[twin].as_ref()?.verdict?.word)).collect();
-    Some((words.iter().filter(|word| word.is_call()).count(), words.len()))
 }
