@@ -20,6 +20,7 @@ mod archive;
 mod background;
 mod beside;
 mod builds;
+mod build_words;
 mod charts;
 mod classic;
 mod cpu;

@@ -251,24 +251,24 @@ pub(super) fn versions(results: &Results, base: usize, table: &Table) -> Markup 
             all.push(&target.line);
         }
     }
+    // One version is no line.
+    let (lines, alone): (Vec<&str>, Vec<&str>) = all.into_iter().partition(|line| of_line(line).len() > 1);
+    let mut versions: Vec<String> = lines.iter().flat_map(|line| of_line(line)).collect();
+    versions.sort_by_key(|version| version_key(version));
+    versions.dedup();
     if versions.len() < 3 {
         return html! {};
     }
+    let key: Vec<String> = lines.iter().map(ToString::to_string).collect();
     let point = |step: usize, line: &str, version: &str| {
         let target = plan.targets.iter().position(|target| {
             target.line == line && target.version.as_deref() == Some(version) && target.twin_of.is_none()
         })?;
         if target == base {
             let one =
-    // One version is no line.
-    let (lines, alone): (Vec<&str>, Vec<&str>) = all.into_iter().partition(|line| of_line(line).len() > 1);
-    let mut versions: Vec<String> = lines.iter().flat_map(|line| of_line(line)).collect();
-    versions.sort_by_key(|version| version_key(version));
-    versions.dedup();
                 Verdict { ratio: 1.0, low: None, high: None, pairs: 0, q: None, word: Word::Same, why: "" };
             return Some(one);
         }
-    let key: Vec<String> = lines.iter().map(ToString::to_string).collect();
         table[step][target].as_ref()?.verdict
     };
     html! {
@@ -375,6 +375,8 @@ pub(super) fn with_unit(name: &str) -> String {
 pub(super) const HARDWARE: [&str; 18] = [
     "cpu_us/o",
     "proc_cpu_us/o",
+    "load_cpu_us/o",
+    "back_cpu_us/o",
     "server_cpu_us/o",
     "client_cpu_us/o",
     "redo_KB/o",
@@ -395,8 +397,6 @@ pub(super) const HARDWARE: [&str; 18] = [
 fn measured<'n>(results: &Results, names: &[&'n str]) -> Vec<&'n str> {
     let any = |name: &&&str| results.measured.iter().any(|row| row.metrics.contains_key(**name));
     names.iter().filter(any).copied().collect()
-    "load_cpu_us/o",
-    "back_cpu_us/o",
 }
 
 /// Costs per operation: medians, and relative to the base.
