@@ -246,6 +246,8 @@ impl Operate for Worker<'_> {
             StepKind::ReadSeq => {
                 // One operation per row; the sample is that of the whole scan.
                 let (rows, bytes) = db.scan()?;
+                // Nothing is there: another scan would find no more.
+                self.rows_over = rows == 0;
                 Ok(Done { ops: rows, found: rows, bytes })
             }
             StepKind::ReadRows => {
