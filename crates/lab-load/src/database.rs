@@ -283,15 +283,15 @@ impl Database {
         take_error(&self.api, error).map(|()| bytes)
     }
 
-    /// Reads everything once, asking for each key and value as db_bench does; gives the number of rows and their bytes.
-    pub fn scan(&self) -> Result<(u64, u64), String> {
+    /// Reads the first `most` rows, asking for each key and value as db_bench does; gives the number of rows and their bytes.
+    pub fn scan(&self, most: u64) -> Result<(u64, u64), String> {
         let (mut rows, mut bytes) = (0, 0);
         let mut error = null_mut();
         // SAFETY: live objects; keys and values are valid until the iterator moves.
         unsafe {
             let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
             (self.api.rocksdb_iter_seek_to_first)(iter);
-            while (self.api.rocksdb_iter_valid)(iter) != 0 {
+            while rows < most && (self.api.rocksdb_iter_valid)(iter) != 0 {
                 let mut len = 0;
                 std::hint::black_box((self.api.rocksdb_iter_value)(iter, &raw mut len));
                 bytes += (self.key_of(iter).len() + len) as u64;
@@ -310,8 +310,40 @@ impl Database {
         unsafe {
             let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
             (self.api.rocksdb_iter_seek_to_first)(iter);
-            Rows { db: self, iter }
+            Rows { db: self, iter, step: self.api.rocksdb_iter_next }
         }
+    }
+
+    /// All rows from the last to the first, one at a time; `None` if the library cannot seek to the last.
+    pub fn rows_backward(&self) -> Option<Rows<'_>> {
+        let seek_to_last = self.api.rocksdb_iter_seek_to_last?;
+        // SAFETY: live objects; the iterator goes before the database, which it borrows.
+        unsafe {
+            let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
+            seek_to_last(iter);
+            Some(Rows { db: self, iter, step: self.api.rocksdb_iter_prev })
+        }
+    }
+
+    /// Makes an iterator and destroys it.
+    pub fn make_iterator(&self) {
+        // SAFETY: live objects; the iterator is destroyed once.
+        unsafe {
+            (self.api.rocksdb_iter_destroy)((self.api.rocksdb_create_iterator)(self.db.0, self.read.0));
+        }
+    }
+
+    /// Reads every table and verifies its checksums.
+    ///
+    /// # Errors
+    /// The first that is wrong, or that the library has no such function.
+    pub fn verify_checksums(&self) -> Result<(), String> {
+        let verify =
+            self.api.rocksdb_verify_checksum.ok_or("verifychecksum is not offered by this engine")?;
+        let mut error = null_mut();
+        // SAFETY: live objects.
+        unsafe { verify(self.db.0, &raw mut error) };
+        take_error(&self.api, error)
     }
 
     /// Writes memtables to tables and waits.
@@ -428,6 +460,8 @@ pub(crate) fn take_error(api: &RocksApi, error: *mut libc::c_char) -> Result<(),
 pub struct Rows<'a> {
     db: &'a Database,
     iter: Object,
+    /// Moves to the next row of its order.
+    step: unsafe extern "C" fn(Object),
 }
 
 #[allow(unsafe_code, reason = "calling C functions is what it is for")]
@@ -447,7 +481,7 @@ impl Rows<'_> {
             }
             std::hint::black_box((api.rocksdb_iter_value)(self.iter, &raw mut len));
             let bytes = (self.db.key_of(self.iter).len() + len) as u64;
-            (api.rocksdb_iter_next)(self.iter);
+            (self.step)(self.iter);
             Ok(Some(bytes))
         }
     }

@@ -137,6 +137,8 @@ functions! {
         rocksdb_free: fn(*mut c_void);
     }
     optional {
+        rocksdb_iter_seek_to_last: fn(Object);
+        rocksdb_verify_checksum: fn(Object, Errptr);
         rocksdb_merge: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
         rocksdb_options_set_uint64add_merge_operator: fn(Object);
         rocksdb_cache_create_hyper_clock: fn(size_t, size_t) -> Object;

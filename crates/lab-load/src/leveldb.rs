@@ -37,6 +37,7 @@ const SAME: &[&str] = &[
     "iter_seek_to_first",
     "iter_next",
     "iter_prev",
+    "iter_seek_to_last",
     "iter_valid",
     "iter_key",
     "iter_value",

@@ -3,6 +3,9 @@
 //! The scripts come with the sources that the crate `librocksdb-sys` carries; cargo fetches them. Each side runs the same
 //! sequence at a small size, and what the scripts leave is compared: the same files, the same rows, and every column that
 //! the control fills is filled. The figures themselves are not compared.
+//!
+//! Before that, every flag that the db_bench of these releases defines must be in `docs/db_bench.md`, which a test makes from
+//! our tables: a flag of another version is told from a misspelt one.
 
 use crate::packages::{self, Install};
 use crate::root;
@@ -13,6 +16,8 @@ use std::process::Command;
 
 /// The release whose scripts are used.
 const SOURCES: &str = "=0.17.3";
+/// Releases whose flags db_bench must know.
+const FLAGS_OF: [&str; 3] = ["=0.6.1", SOURCES, "=0.19.0"];
 /// Names of the two sides, as `benchmark_compare.sh` knows them.
 const SIDES: [&str; 2] = ["control", "outcrop"];
 /// Columns of the report that neither side fills by itself.
@@ -32,6 +37,7 @@ pub fn run(install: Install) -> Result<(), String> {
     let dir = target.join("scripts");
     let _ = std::fs::remove_dir_all(&dir);
     make_dir(&dir.join("db"))?;
+    flags_are_known(&dir)?;
     for script in ["benchmark.sh", "benchmark_compare.sh"] {
         let from = sources(SOURCES, &dir)?.join("rocksdb/tools").join(script);
         std::fs::copy(&from, dir.join(script)).map_err(|error| format!("{}: {error}", from.display()))?;
@@ -67,6 +73,36 @@ pub fn run(install: Install) -> Result<(), String> {
         true => Ok(()),
         false => Err(format!("{}\nthe scripts' output is {}", differences.join("\n"), log.display())),
     }
+}
+
+/// Whether the page of flags has every flag of RocksDB's own tool.
+fn flags_are_known(dir: &Path) -> Result<(), String> {
+    let path = root().join("docs/db_bench.md");
+    let page = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let known: BTreeSet<&str> = page.split(|c| !is_part(c)).collect();
+    let mut unknown = Vec::new();
+    for release in FLAGS_OF {
+        let path = sources(release, dir)?.join("rocksdb/tools/db_bench_tool.cc");
+        let text = std::fs::read_to_string(&path).map_err(|error| format!("{}: {error}", path.display()))?;
+        let flags = flags_of(&text);
+        println!("{} flags of librocksdb-sys {release}", flags.len());
+        unknown.extend(flags.difference(&known).map(|flag| format!("{release} has --{flag}")));
+    }
+    match unknown.is_empty() {
+        true => Ok(()),
+        false => Err(format!("flags that db_bench does not know:\n{}", unknown.join("\n"))),
+    }
+}
+
+/// The flags that a source of gflags defines: `DEFINE_bool(name, ..`.
+fn flags_of(text: &str) -> BTreeSet<&str> {
+    text.split("\nDEFINE_").skip(1).filter_map(name_of).collect()
+}
+
+fn name_of(definition: &str) -> Option<&str> {
+    let (_, arguments) = definition.split_once('(')?;
+    arguments.trim_start().split([',', '\n']).next().map(str::trim)
 }
 
 /// `db_bench.SIDE` runs `program` under the name db_bench. A step that only waits for compaction, five minutes in the
@@ -138,4 +174,16 @@ fn compare_reports(control: &Path, ours: &Path) -> Result<Vec<String>, String> {
     }
     println!("{} rows of {} columns filled alike", control.len() - 1, header.len());
     Ok(differences)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flags_are_found_on_one_line_and_on_two() {
+        let text =
+            "x\nDEFINE_bool(use_it, false, \"a, (b)\");\nDEFINE_string(\n    name_of_it,\n  \"\", \"\");\n";
+        assert_eq!(flags_of(text), BTreeSet::from(["name_of_it", "use_it"]));
+    }
 }

@@ -155,6 +155,64 @@ fn a_version_and_flags_that_are_missing_are_said() {
         refused.contains("--rate_limiter_bytes_per_sec is a flag of RocksDB's db_bench that"),
         "{refused}"
     );
+    let newer = text(&outcrop(&["db_bench", "--use_multiscan=1"]));
+    assert!(newer.contains("--use_multiscan is a flag of RocksDB's db_bench that"), "{newer}");
+    let built = text(&outcrop(&["db_bench", "--build_info"]));
+    assert!(built.starts_with("db_bench (RocksDB) outcrop-") && !built.contains("fillseq"), "{built}");
     let misspelt = text(&outcrop(&["db_bench", "--valuesize=5"]));
     assert!(misspelt.contains("the nearest is --value_size"), "{misspelt}");
+}
+
+#[test]
+fn scans_end_after_reads_rows_in_both_orders_with_samples_and_without() {
+    let temp = tempfile::tempdir().unwrap();
+    let text = merged(temp.path(), &["--benchmarks=fillseq,readseq,readreverse,readtocache", "--reads=10"]);
+    assert_eq!(text.matches(" 10 operations;").count(), 2, "{text}");
+    assert!(text.contains("readtocache ") && text.matches(" 2000 operations;").count() == 2, "{text}");
+    let all = merged(temp.path(), &["--benchmarks=readreverse", "--use_existing_db=1", "--histogram=1"]);
+    assert!(all.contains(" 2000 operations;") && all.contains("Microseconds per read:"), "{all}");
+}
+
+#[test]
+fn a_benchmark_runs_as_often_as_its_name_says() {
+    let temp = tempfile::tempdir().unwrap();
+    let text = merged(temp.path(), &["--benchmarks=fillseq,readrandom[X3-W1]"]);
+    let begins = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    assert!(text.contains("Warming up benchmark by running 1 times\n"), "{text}");
+    assert!(text.contains("Running benchmark for 3 times\n"), "{text}");
+    assert_eq!((begins("readrandom   : "), begins("readrandom [AVG ")), (4, 3), "{text}");
+    assert_eq!(begins("readrandom [MEDIAN 3 runs] : "), 1, "{text}");
+}
+
+#[test]
+fn the_other_benchmarks_of_rocksdbs_tool_do_what_they_say() {
+    let temp = tempfile::tempdir().unwrap();
+    let steps = "--benchmarks=fillbatch,flush,verifychecksum,newiterator,readrandomsmall,deleteseq,readseq,sstables,compactall";
+    let text = merged(temp.path(), &[steps]);
+    let begins = |start: &str| text.lines().filter(|line| line.starts_with(start)).count();
+    for name in ["fillbatch", "verifychecksum", "newiterator", "readrandomsmall", "deleteseq"] {
+        assert_eq!(begins(&format!("{name:<12} : ")), 1, "{name}: {text}");
+    }
+    let readseq = text.lines().find(|line| line.starts_with("readseq ")).unwrap();
+    assert!(readseq.contains(" 0 operations;"), "everything was deleted: {text}");
+    assert!(text.contains("--- level 0 ---"), "sstables: {text}");
+    let mixed = merged(temp.path(), &["--benchmarks=fillseq,readrandomwriterandom", "--readwritepercent=60"]);
+    // Of 2000 operations 1200 look up keys that are all there.
+    assert!(mixed.contains("( total:2000 found:1200)"), "{mixed}");
+    let beside = ["--duration=2", "--stats_interval_seconds=1", "--benchmark_write_rate_limit=20000"];
+    let told = merged(
+        temp.path(),
+        &[&["--benchmarks=fillseq,multireadwhilewriting", "--batch_size=4"], &beside[..]].concat(),
+    );
+    assert!(told.contains(" ... thread 0: (") && told.contains(" ... thread 1: ("), "{told}");
+    let db = format!("--db={}", temp.path().join("db").display());
+    let refused = text_of(&["db_bench", db.as_str(), "--benchmarks=xxh3"]);
+    assert!(
+        refused.contains("xxh3 is a benchmark of RocksDB's db_bench that this one does not have"),
+        "{refused}"
+    );
+}
+
+fn text_of(arguments: &[&str]) -> String {
+    text(&outcrop(arguments))
 }

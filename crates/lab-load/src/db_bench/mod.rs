@@ -4,10 +4,12 @@
 //! Next: `flags.rs` and `passed.rs` for its flags, `step.rs` for what they make of a step, `print.rs` for its lines,
 //! `steps/mod.rs` for what steps do.
 
+mod benchmarks;
 mod flags;
 mod passed;
 mod print;
 mod progress;
+mod repeated;
 mod rocksdb_flags;
 mod stats_text;
 mod step;
@@ -19,9 +21,11 @@ use crate::open::{IndexBlocks, table_option};
 use crate::process::{is_loaded, start_again_with};
 use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
 use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
+use benchmarks::Asked;
 use flags::Flags;
 use print::{print_environment, print_header, print_properties, print_result, write_report};
 use progress::{Form, Reporter};
+use repeated::Repeated;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 use step::step_of;
@@ -41,6 +45,10 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         return Ok(());
     }
     let flags = Flags::parse(arguments)?;
+    if flags.on("build_info") {
+        print!("{}", print::build_info());
+        return Ok(());
+    }
     let api = match flags.text("library") {
         "" => in_process,
         path => {
@@ -73,7 +81,8 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         Database::destroy(api, &tool.dir)?;
     }
     std::fs::create_dir_all(&tool.dir).map_err(|error| format!("{}: {error}", tool.dir.display()))?;
-    for (index, name) in flags.text("benchmarks").split(',').filter(|name| !name.is_empty()).enumerate() {
+    for (index, word) in flags.text("benchmarks").split(',').filter(|name| !name.is_empty()).enumerate() {
+        let Asked { name, runs, warm_ups } = Asked::parse(word)?;
         let properties = properties_of(name);
         if !properties.is_empty() {
             print_properties(tool.open()?, properties);
@@ -85,8 +94,19 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
             Database::destroy(api, &tool.dir)?;
         }
         let step = step_of(name, &flags, seed)?;
-        let result = tool.run(&step)?;
-        print_result(name, &step, &result, flags.on("histogram"));
+        let mut repeated = Repeated::new(name, runs, warm_ups, flags.on("confidence_interval_only"));
+        for _ in 0..warm_ups {
+            print_result(name, &step, &tool.run(&step)?, flags.on("histogram"));
+        }
+        let mut last = None;
+        for _ in 0..runs {
+            let result = tool.run(&step)?;
+            print_result(name, &step, &result, flags.on("histogram"));
+            repeated.add(&result);
+            last = Some(result);
+        }
+        repeated.end();
+        let Some(result) = last else { continue };
         if interval > 0 && !step.kind.is_upkeep() {
             write_report(flags.text("report_file"), &result.per_second, interval)?;
         }
@@ -154,6 +174,8 @@ fn transactions(
 fn properties_of(name: &str) -> &'static [&'static str] {
     match name {
         "stats" => &["rocksdb.stats"],
+        "sstables" => &["rocksdb.sstables"],
+        "block_cache_entry_stats" => &["rocksdb.block-cache-entry-stats"],
         "levelstats" => &["rocksdb.levelstats"],
         "memstats" => &[
             "rocksdb.num-immutable-mem-table",

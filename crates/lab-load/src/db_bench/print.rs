@@ -25,6 +25,16 @@ pub(super) fn print_environment(library: &str) {
     eprintln!("CPUCache:   {}", values("cache size").next().unwrap_or(""));
 }
 
+/// What `--build_info` prints: name and version, and a line for each fact, as RocksDB's tool has them.
+pub(super) fn build_info() -> String {
+    let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
+    let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);
+    format!(
+        "db_bench (RocksDB) {}\n    rocksdb_build_profile: {profile}\n    rocksdb_build_target: {target}\n",
+        crate::VERSION
+    )
+}
+
 /// The sizes and settings of the run, as RocksDB's tool prints them.
 pub(super) fn print_header(flags: &Flags) -> Result<(), String> {
     let (key, num) = (flags.number("key_size")?, flags.number("num")?);
@@ -75,6 +85,7 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
         }
         StepKind::Update | StepKind::Append => format!(" ( updates:{} found:{})", result.ops, result.found),
         StepKind::Merge => format!(" ( updates:{})", result.ops),
+        StepKind::ReadOrWrite => format!(" ( total:{} found:{})", result.ops, result.found),
         _ => String::new(),
     };
     println!(
@@ -135,8 +146,8 @@ fn what(step: &Step) -> &'static str {
         | StepKind::FillRandom
         | StepKind::FillUniqueRandom
         | StepKind::Overwrite
-        | StepKind::OverwriteAndWait
-        | StepKind::Delete => "write",
+        | StepKind::OverwriteAndWait => "write",
+        StepKind::Delete | StepKind::DeleteSeq => "delete",
         StepKind::Update | StepKind::Append => "update",
         StepKind::Merge => "merge",
         StepKind::Range { .. } => "seek",

@@ -66,7 +66,7 @@ impl Reporter {
             Form::Interval { seconds, stats } if since >= seconds as f64 => {
                 let text = self.lines(progress, Timestamp::now());
                 self.last_seconds = progress.seconds;
-                self.last_ops.clone_from(&progress.threads);
+                self.last_ops = threads(progress);
                 let stats = db.filter(|_| stats).map_or(String::new(), engine_stats);
                 write!(err, "{text}{stats}")
             }
@@ -85,7 +85,7 @@ impl Reporter {
     fn lines(&self, progress: &Progress, now: Timestamp) -> String {
         let since = progress.seconds - self.last_seconds;
         let mut text = String::new();
-        for (index, ops) in progress.threads.iter().enumerate() {
+        for (index, ops) in threads(progress).iter().enumerate() {
             let new = ops - self.last_ops.get(index).copied().unwrap_or(0);
             text.push_str(&format!(
                 "{} ... thread {index}: ({new},{ops}) ops and ({:.1},{:.1}) ops/second in ({since:.6},{:.6}) seconds\n",
@@ -97,6 +97,11 @@ impl Reporter {
         }
         text
     }
+}
+
+/// Operations of all threads: a writer beside the counted ones is the first, as in RocksDB's tool.
+fn threads(progress: &Progress) -> Vec<u64> {
+    progress.writer.into_iter().chain(progress.threads.iter().copied()).collect()
 }
 
 /// The engine's statistics, as RocksDB's tool prints them with each interval.
@@ -118,17 +123,35 @@ mod tests {
     fn an_interval_has_a_line_for_each_thread() {
         let mut reporter = Reporter::new(Form::Interval { seconds: 2, stats: false });
         let at = Timestamp::from_second(1_795_235_645).unwrap();
-        let first = Progress { ops: 30, seconds: 2.0, threads: vec![10, 20] };
+        let first = Progress { ops: 30, seconds: 2.0, threads: vec![10, 20], writer: None };
         assert_eq!(
             reporter.lines(&first, at),
             "2026/11/21-04:34:05 ... thread 0: (10,10) ops and (5.0,5.0) ops/second in (2.000000,2.000000) seconds\n\
              2026/11/21-04:34:05 ... thread 1: (20,20) ops and (10.0,10.0) ops/second in (2.000000,2.000000) seconds\n"
         );
         reporter.observe(&first, None);
-        let second = Progress { ops: 90, seconds: 4.0, threads: vec![40, 50] };
+        let second = Progress { ops: 90, seconds: 4.0, threads: vec![40, 50], writer: None };
         let lines = reporter.lines(&second, at);
         assert!(
             lines.contains("thread 1: (30,50) ops and (15.0,12.5) ops/second in (2.000000,4.000000)"),
+            "{lines}"
+        );
+    }
+
+    #[test]
+    fn the_writer_beside_readers_is_thread_0() {
+        let mut reporter = Reporter::new(Form::Interval { seconds: 1, stats: false });
+        let at = Timestamp::from_second(1_795_235_645).unwrap();
+        let progress = |writes: u64, reads: u64| Progress {
+            ops: reads,
+            seconds: reads as f64,
+            threads: vec![reads],
+            writer: Some(writes),
+        };
+        reporter.observe(&progress(500, 1), None);
+        let lines = reporter.lines(&progress(700, 2), at);
+        assert!(
+            lines.contains("thread 0: (200,700) ops") && lines.contains("thread 1: (1,2) ops"),
             "{lines}"
         );
     }

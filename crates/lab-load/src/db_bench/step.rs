@@ -2,6 +2,7 @@
 //!
 //! Next: `flags.rs` for the flags, `steps/mod.rs` for what the kinds of steps do.
 
+use super::benchmarks;
 use super::flags::Flags;
 use crate::database::Durability;
 use crate::keys::{KeyLayout, KeyPrefix};
@@ -18,7 +19,7 @@ use crate::{Step, StepKind};
 pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, String> {
     let reverse = flags.on("reverse_iterator");
     let (kind, while_writing) = match name {
-        "fillseq" => (StepKind::FillSeq, false),
+        "fillseq" | "fillbatch" => (StepKind::FillSeq, false),
         "fillrandom" | "fillsync" => (StepKind::FillRandom, false),
         "filluniquerandom" => (StepKind::FillUniqueRandom, false),
         "overwrite" => (StepKind::Overwrite, false),
@@ -26,11 +27,17 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         "mixgraph" => (StepKind::MixGraph, false),
         "randomtransaction" => (StepKind::RandomTransaction, false),
         "overwriteandwait" => (StepKind::OverwriteAndWait, false),
-        "readrandom" => (StepKind::ReadRandom, false),
+        "readrandom" | "readrandomsmall" => (StepKind::ReadRandom, false),
         "readmissing" => (StepKind::ReadMissing, false),
         // A sample of each row is what the histogram is asked for.
-        "readseq" if flags.on("histogram") => (StepKind::ReadRows, false),
-        "readseq" => (StepKind::ReadSeq, false),
+        "readseq" | "readtocache" if flags.on("histogram") => (StepKind::ReadRows, false),
+        "readseq" | "readtocache" => (StepKind::ReadSeq, false),
+        "readreverse" => (StepKind::ReadReverse, false),
+        "newiterator" => (StepKind::NewIterator, false),
+        "newiteratorwhilewriting" => (StepKind::NewIterator, true),
+        "multireadwhilewriting" => (StepKind::MultiRead, true),
+        "readrandomwriterandom" => (StepKind::ReadOrWrite, false),
+        "verifychecksum" => (StepKind::VerifyChecksums, false),
         "seekrandom" => (StepKind::Range { reverse }, false),
         "readwhilewriting" => (StepKind::ReadRandom, true),
         "seekrandomwhilewriting" => (StepKind::Range { reverse }, true),
@@ -41,12 +48,13 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         "mergerandom" => (StepKind::Merge, false),
         "readrandommergerandom" => (StepKind::ReadOrMerge, false),
         "deleterandom" => (StepKind::Delete, false),
-        "compact" => (StepKind::Compact, false),
+        "deleteseq" => (StepKind::DeleteSeq, false),
+        "compact" | "compactall" => (StepKind::Compact, false),
         "compact0" => (StepKind::Compact0, false),
         "compact1" => (StepKind::Compact1, false),
         "flush" => (StepKind::Flush, false),
         "waitforcompaction" => (StepKind::WaitForCompaction, false),
-        other => return Err(format!("unknown benchmark {other}; --help lists them")),
+        other => return Err(benchmarks::refusal(other)),
     };
     let merging = name.contains("merg");
     if merging && flags.text("merge_operator").is_empty() {
@@ -57,6 +65,8 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         _ => flags.number("num")?.max(1.0) as u64,
     };
     let ops = operations(kind, name, flags)?;
+    // Of a scan of everything, the rows: as many as lookups are asked for.
+    let num = if kind == StepKind::ReadSeq { rows(name, flags)? } else { num };
     let durability = match (flags.on("disable_wal"), flags.on("sync") || name == "fillsync") {
         (true, true) => return Err("--sync needs the WAL; drop --disable_wal".to_string()),
         (true, false) => Durability::NoWal,
@@ -64,7 +74,7 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         (false, false) => Durability::Wal,
     };
     let rate = flags.number("benchmark_write_rate_limit")? as u64;
-    let threads = flags.number("threads")?.max(1.0) as u32;
+    let threads = if name == "readtocache" { 1 } else { flags.number("threads")?.max(1.0) as u32 };
     if kind == StepKind::FillUniqueRandom && threads > 1 {
         return Err("filluniquerandom takes one thread".to_string());
     }
@@ -106,7 +116,8 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         writer_merges: merging && while_writing,
         merge_operator: flags.text("merge_operator").to_string(),
         merge_percent: flags.number("mergereadpercent")?.clamp(0.0, 100.0) as u32,
-        batch_size: flags.number("batch_size")?.max(1.0) as u32,
+        read_percent: flags.number("readwritepercent")?.clamp(0.0, 100.0) as u32,
+        batch_size: if name == "fillbatch" { 1000 } else { flags.number("batch_size")?.max(1.0) as u32 },
         batched: flags.on("multiread_batched"),
         arrival: arrival(flags)?,
         mix: mix(flags)?,
@@ -129,19 +140,30 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
     Ok(match kind {
         StepKind::FillSeq | StepKind::FillUniqueRandom => Some(count(writes)),
         StepKind::FillRandom if name == "fillsync" => Some((count(writes) / 1000).max(1)),
-        StepKind::ReadSeq => Some(1),
-        StepKind::ReadRows => Some(if reads < 0.0 { u64::MAX } else { reads as u64 }),
+        StepKind::ReadSeq | StepKind::VerifyChecksums => Some(1),
+        StepKind::ReadRows | StepKind::ReadReverse => Some(rows(name, flags)?),
+        // Of RocksDB's flags deletes is missing, so num it is; a duration does not end them.
+        StepKind::DeleteSeq => Some(num),
         kind if kind.is_upkeep() => Some(1),
         _ if duration > 0.0 => None,
         StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait | StepKind::Delete => {
             Some(count(writes))
         }
         // Steps that read and write go by the larger of the two counts.
-        StepKind::Update | StepKind::Append | StepKind::Merge | StepKind::ReadOrMerge => {
-            Some(count(reads.max(writes)))
-        }
+        StepKind::Update
+        | StepKind::Append
+        | StepKind::Merge
+        | StepKind::ReadOrMerge
+        | StepKind::ReadOrWrite => Some(count(reads.max(writes))),
+        _ if name == "readrandomsmall" => Some(count(reads) / 1000),
         _ => Some(count(reads)),
     })
+}
+
+/// Rows that a scan reads at most.
+fn rows(name: &str, flags: &Flags) -> Result<u64, String> {
+    let (reads, num) = (flags.number("reads")?, flags.number("num")?.max(1.0) as u64);
+    Ok(if reads < 0.0 || name == "readtocache" { num } else { reads as u64 })
 }
 
 /// How numbers become keys.
@@ -246,6 +268,15 @@ mod tests {
         assert_eq!(step("readrandom", "--num=7 --reads=3").ops, Some(3));
         assert_eq!(step("overwrite", "--num=7 --duration=9").ops, None);
         assert_eq!(step("fillseq", "--disable_wal=1").durability, Durability::NoWal);
+        // A scan ends after so many rows, whether each has a sample or not.
+        let rows = |text: &str| step("readseq", text);
+        assert_eq!((rows("--num=7 --reads=3").num, rows("--num=7").num), (3, 7));
+        assert_eq!(rows("--num=7 --reads=3 --histogram=1").ops, Some(3));
+        assert_eq!(step("readreverse", "--num=7 --reads=3").ops, Some(3));
+        assert_eq!((step("readtocache", "--num=7 --reads=3 --threads=4").num), 7);
+        assert_eq!(step("fillbatch", "--num=7000").batch_size, 1000);
+        assert_eq!(step("readrandomsmall", "--num=7000").ops, Some(7));
+        assert_eq!(step("readrandomwriterandom", "--num=7 --reads=3 --writes=9").ops, Some(9));
         let sync = step("fillsync", "--num=5000");
         assert_eq!((sync.durability, sync.ops), (Durability::Sync, Some(5)));
     }
@@ -290,6 +321,15 @@ mod tests {
         assert!(step("overwrite", "--compression_ratio=2").is_err());
         let limited = step("overwrite", "--benchmark_write_rate_limit=1000").unwrap();
         assert_eq!((limited.write_rate, limited.writer_rate), (1000, 1000));
+    }
+
+    #[test]
+    fn every_benchmark_of_the_list_is_one() {
+        let flags = Flags::parse(&arguments("--merge_operator=put")).unwrap();
+        for (name, _) in benchmarks::BENCHMARKS {
+            let is_known = !super::super::properties_of(name).is_empty() || step_of(name, &flags, 1).is_ok();
+            assert!(is_known, "{name}");
+        }
     }
 
     #[test]

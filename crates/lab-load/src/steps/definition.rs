@@ -46,12 +46,22 @@ pub enum StepKind {
     ReadOrMerge,
     /// Looks up a random key and writes its value with another one after it.
     Append,
+    /// Looks up random keys, then writes random keys, so many of each hundred.
+    ReadOrWrite,
     /// Deletes a random key.
     Delete,
-    /// Reads everything once.
+    /// Deletes the next key in order.
+    DeleteSeq,
+    /// Reads everything once, in key order: the first `num` rows.
     ReadSeq,
     /// Reads everything once in key order; each row is an operation with a sample of its own.
     ReadRows,
+    /// As [`StepKind::ReadRows`], in the reverse order.
+    ReadReverse,
+    /// Makes an iterator.
+    NewIterator,
+    /// Verifies the checksums of all tables.
+    VerifyChecksums,
     /// Flushes, compacts L0 into the level below and waits for compaction.
     Settle,
     /// Flushes memtables.
@@ -103,7 +113,9 @@ impl StepKind {
 
     /// Whether its operations read and never write.
     pub fn only_reads(self) -> bool {
-        self.is_lookup() || matches!(self, StepKind::Range { .. } | StepKind::ReadSeq | StepKind::ReadRows)
+        use StepKind::{NewIterator, Range, ReadReverse, ReadRows, ReadSeq, VerifyChecksums};
+        self.is_lookup()
+            || matches!(self, Range { .. } | ReadSeq | ReadRows | ReadReverse | NewIterator | VerifyChecksums)
     }
 
     /// Whether it looks up keys that a load wrote, or tries to, and nothing else.
@@ -164,6 +176,9 @@ pub struct Step {
     /// Merge operator the database is opened with; empty: none.
     #[serde(default)]
     pub merge_operator: String,
+    /// Of a hundred operations of [`StepKind::ReadOrWrite`], those that look up.
+    #[serde(default = "ninety")]
+    pub read_percent: u32,
     /// Of a hundred operations of [`StepKind::ReadOrMerge`], those that merge.
     #[serde(default = "seventy")]
     pub merge_percent: u32,
@@ -215,6 +230,7 @@ impl Step {
             writer_num: 0,
             writer_merges: false,
             merge_operator: String::new(),
+            read_percent: ninety(),
             merge_percent: seventy(),
             batch_size: one(),
             batched: false,
@@ -242,6 +258,9 @@ impl Step {
     }
 }
 
+fn ninety() -> u32 {
+    90
+}
 fn seventy() -> u32 {
     70
 }

@@ -52,12 +52,17 @@ pub struct Progress {
     /// Operations of each thread since the last pause.
     #[serde(skip)]
     pub threads: Vec<u64>,
+    /// Writes of the writer beside them, if there is one.
+    #[serde(skip)]
+    pub writer: Option<u64>,
 }
 
 /// Counters the threads share, each touched rarely.
 struct Board {
     /// Operations of each thread.
     ops: Vec<AtomicU64>,
+    /// Writes of the writer beside them.
+    writes: AtomicU64,
     stop: AtomicBool,
     error: Mutex<Option<String>>,
     start: Instant,
@@ -88,6 +93,7 @@ impl Board {
     fn new(before: Before, threads: u32) -> Board {
         Board {
             ops: (0..threads).map(|_| AtomicU64::new(0)).collect(),
+            writes: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
             start: Instant::now(),
@@ -237,7 +243,13 @@ fn run_threads<O: Operate>(
                 })
             })
             .collect();
-        watch(&board, &workers, &mut per_second, observe);
+        let beside = writer.is_some();
+        let mut observe = |progress: Progress| {
+            // Relaxed: a number to be shown.
+            let writer = beside.then(|| board.writes.load(Ordering::Relaxed));
+            observe(Progress { writer, ..progress });
+        };
+        watch(&board, &workers, &mut per_second, &mut observe);
         let threads: Vec<ThreadResult> =
             workers.into_iter().map(|worker| worker.join().expect("a load thread does not panic")).collect();
         // Relaxed: only says when to end.
@@ -302,7 +314,7 @@ fn watch(
             per_second.push(ops - noted);
             (whole, noted) = (whole + 1, ops);
         }
-        observe(Progress { ops, seconds, threads });
+        observe(Progress { ops, seconds, threads, writer: None });
     }
 }
 
@@ -366,18 +378,6 @@ mod tests {
         }
     }
 
-    #[test]
-    fn threads_take_seeds_in_turn_over_all_steps_and_do_their_operations_each() {
-        let (seeds, mut counter) = (Mutex::new(Vec::new()), 0);
-        let mut run = |step: &Step| {
-            let worker = |seed| Counting(seed, &seeds);
-            run_threads(step, Before::default(), &mut counter, &mut |_| (), None, worker, || Ok(())).unwrap()
-        };
-        let first = run(&step(2, 5));
-        assert_eq!((first.ops, first.bytes, first.found), (10, 1000, 10), "operations are not divided");
-        run(&step(1, 1));
-        let mut seeds = seeds.into_inner().unwrap();
-        seeds.sort_unstable();
     /// Burns processor time in its own thread, and as much in another one.
     struct Burning;
 
@@ -404,6 +404,18 @@ mod tests {
         assert!(own > 0.0 && all > 1.3 * own, "{own} of {all}");
     }
 
+    #[test]
+    fn threads_take_seeds_in_turn_over_all_steps_and_do_their_operations_each() {
+        let (seeds, mut counter) = (Mutex::new(Vec::new()), 0);
+        let mut run = |step: &Step| {
+            let worker = |seed| Counting(seed, &seeds);
+            run_threads(step, Before::default(), &mut counter, &mut |_| (), None, worker, || Ok(())).unwrap()
+        };
+        let first = run(&step(2, 5));
+        assert_eq!((first.ops, first.bytes, first.found), (10, 1000, 10), "operations are not divided");
+        run(&step(1, 1));
+        let mut seeds = seeds.into_inner().unwrap();
+        seeds.sort_unstable();
         assert_eq!(seeds, [1001, 1002, 1003], "the count of threads goes on");
     }
 }

@@ -76,7 +76,11 @@ impl<'a> Worker<'a> {
             multi_get: multi.then(|| MultiGet::new(db, step.batched, many, step.key_size)),
             permutation,
             mixed: (step.kind == StepKind::MixGraph).then(|| Mixed::new(step, common.start)),
-            rows: (step.kind == StepKind::ReadRows).then(|| db.rows()),
+            rows: match step.kind {
+                StepKind::ReadRows => Some(db.rows()),
+                StepKind::ReadReverse => db.rows_backward(),
+                _ => None,
+            },
             rows_over: false,
         }
     }
@@ -228,6 +232,20 @@ impl Operate for Worker<'_> {
                 let merges = self.rng.next_u64() % 100 < u64::from(step.merge_percent);
                 if merges { self.merge() } else { self.get() }
             }
+            StepKind::ReadOrWrite if ops % 100 < u64::from(step.read_percent) => {
+                self.draw();
+                let len = db.get(&self.key)?;
+                let bytes = len.map_or(0, |len| (self.key.len() + len) as u64);
+                Ok(Done { ops: 1, found: u64::from(len.is_some()), bytes })
+            }
+            StepKind::ReadOrWrite => {
+                self.draw();
+                let value = self.values.next_value();
+                let bytes = (self.key.len() + value.len()) as u64;
+                self.batch.put(&self.key, value);
+                db.write(step.durability, &mut self.batch)?;
+                Ok(Done { ops: 1, found: 0, bytes })
+            }
             StepKind::Append => self.append(),
             StepKind::MultiRead => self.many(),
             StepKind::MixGraph => self.mix(),
@@ -238,20 +256,33 @@ impl Operate for Worker<'_> {
                 Ok(Done { ops: 1, found: u64::from(found), bytes })
             }
             StepKind::Update => self.update(),
-            StepKind::Delete => {
-                self.draw();
+            StepKind::Delete | StepKind::DeleteSeq => {
+                if step.kind == StepKind::Delete {
+                    self.draw();
+                } else {
+                    self.write_key(ops);
+                }
                 db.delete(step.durability, &self.key)?;
                 Ok(Done { ops: 1, found: 1, bytes: self.pair })
             }
             StepKind::ReadSeq => {
                 // One operation per row; the sample is that of the whole scan.
-                let (rows, bytes) = db.scan()?;
+                let (rows, bytes) = db.scan(step.num)?;
                 // Nothing is there: another scan would find no more.
                 self.rows_over = rows == 0;
                 Ok(Done { ops: rows, found: rows, bytes })
             }
-            StepKind::ReadRows => {
-                let row = self.rows.as_mut().expect("made for this kind").next_row()?;
+            StepKind::NewIterator => {
+                db.make_iterator();
+                Ok(Done { ops: 1, found: 0, bytes: 0 })
+            }
+            StepKind::VerifyChecksums => {
+                db.verify_checksums()?;
+                Ok(Done { ops: 1, found: 0, bytes: 0 })
+            }
+            StepKind::ReadRows | StepKind::ReadReverse => {
+                let rows = self.rows.as_mut().ok_or("this engine cannot seek to its last row")?;
+                let row = rows.next_row()?;
                 self.rows_over = row.is_none();
                 let rows = u64::from(row.is_some());
                 Ok(Done { ops: rows, found: rows, bytes: row.unwrap_or(0) })

@@ -30,6 +30,8 @@ pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &B
             board.fail(error);
             return RateReport { achieved: 0.0, ..RateReport::NONE };
         }
+        // Relaxed: a number to be shown.
+        board.writes.fetch_add(1, Ordering::Relaxed);
         if let Some(limiter) = &limiter {
             limiter.take(bytes, over);
         }

@@ -332,6 +332,8 @@ fn planned_step(
         writer_num: change.writer_num.unwrap_or(sizes.keys),
         writer_merges: row.writer_merges,
         merge_operator: String::new(),
+        // A step of db_bench alone.
+        read_percent: 90,
         merge_percent: change.merge_percent.unwrap_or(70),
         batch_size: change.batch_size.unwrap_or(if row.kind == StepKind::MultiRead { 10 } else { 1 }),
         batched: true,
