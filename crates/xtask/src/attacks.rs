@@ -4,7 +4,8 @@
 //! RocksDB's library, copied twice  ->  outcrop lab run, beside a burner of processor time  ->  outcrop lab compare --json
 //! ```
 //! Simulated attacks are in `crates/lab/src/analysis/attacks.rs`; this prints the same columns for real runs. It needs a machine
-//! on which nothing else works, and takes about a minute and a half for each run at the usual size.
+//! on which nothing else works, and takes about a minute and a half for each run at the usual size. How long a run takes is measured
+//! by one before all others, which is not counted: loads that depend on the time go by that of the run before.
 
 use crate::{cargo, root};
 use outcrop_lab::targets::maven;
@@ -86,14 +87,17 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     for copy in &copies {
         std::fs::copy(&library, copy).map_err(|error| format!("{}: {error}", copy.display()))?;
     }
+    let bench = Bench { dir, program: target.join("release/outcrop"), copies, size };
+    // The length of a run; what it says is not counted.
+    let mut whole = bench.one(0.0, Load::Never, 0, f64::INFINITY, &mut Tally::default())?;
     println!("| attack | called | the same | unknown | twin called |\n|---|---:|---:|---:|---:|");
     for (number, (name, planted, load)) in ATTACKS.iter().enumerate() {
         if only.is_some_and(|only| only != number + 1) {
             continue;
         }
         let mut tally = Tally::default();
-        for run in 0..size.runs {
-            one(&dir, &target.join("release/outcrop"), &copies, *planted, *load, &size, run, &mut tally)?;
+        for run in 0..bench.size.runs {
+            whole = bench.one(*planted, *load, run, whole, &mut tally)?;
         }
         let [called, same, unknown] = tally.attacked;
         println!("| {name} | {called} | {same} | {unknown} | {} of {} |", tally.twin[0], tally.twin[1]);
@@ -101,58 +105,77 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// One experiment, with its verdicts added to `tally`.
-#[expect(clippy::too_many_arguments, reason = "each says another part of one run")]
-fn one(
-    dir: &Path,
-    program: &Path,
-    copies: &[PathBuf; 2],
-    planted: f64,
-    load: Load,
-    size: &Size,
-    number: usize,
-    tally: &mut Tally,
-) -> Result<(), String> {
-    let (file, store, data) = (dir.join("attack.toml"), dir.join("record.sqlite"), dir.join("data"));
-    let _ = std::fs::remove_file(&store);
-    std::fs::write(&file, experiment(copies, planted, size))
-        .map_err(|error| format!("{}: {error}", file.display()))?;
-    let lab = |words: &[&str]| {
-        let mut command = Command::new(program);
-        command.arg("lab").args(words).arg("--store").arg(&store).current_dir(dir);
-        command
-    };
-    let done = AtomicBool::new(false);
-    // Both timed steps and what is between them, of three targets.
-    let whole = ROUNDS as f64 * 3.0 * (STEPS.len() as f64 * size.seconds * 1.3 + 3.0);
-    let output = std::thread::scope(|scope| {
-        for thread in 0..std::thread::available_parallelism().map_or(1, usize::from) {
-            let (done, other) = (&done, &copies[1]);
-            scope.spawn(move || burn(load, other, whole, number as u64 * 64 + thread as u64, done));
+/// What all runs share.
+struct Bench {
+    dir: PathBuf,
+    program: PathBuf,
+    copies: [PathBuf; 2],
+    size: Size,
+}
+
+impl Bench {
+    /// One experiment, with its verdicts added to `tally`; `whole` is about how many seconds it will take. Gives how many it took.
+    fn one(
+        &self,
+        planted: f64,
+        load: Load,
+        number: usize,
+        whole: f64,
+        tally: &mut Tally,
+    ) -> Result<f64, String> {
+        let Bench { dir, program, copies, size } = self;
+        let (file, store, data) = (dir.join("attack.toml"), dir.join("record.sqlite"), dir.join("data"));
+        let _ = std::fs::remove_file(&store);
+        std::fs::write(&file, experiment(copies, planted, size))
+            .map_err(|error| format!("{}: {error}", file.display()))?;
+        let lab = |words: &[&str]| {
+            let mut command = Command::new(program);
+            command.arg("lab").args(words).arg("--store").arg(&store).current_dir(dir);
+            command
+        };
+        let done = AtomicBool::new(false);
+        let begun = Instant::now();
+        let (output, burnt) = std::thread::scope(|scope| {
+            let threads = std::thread::available_parallelism().map_or(1, usize::from);
+            let burners: Vec<_> = (0..threads)
+                .map(|thread| {
+                    let (done, other) = (&done, &copies[1]);
+                    scope.spawn(move || burn(load, other, whole, number as u64 * 64 + thread as u64, done))
+                })
+                .collect();
+            let output = lab(&["run", &file.to_string_lossy(), "--data", &data.to_string_lossy()]).output();
+            done.store(true, Ordering::Relaxed);
+            let burnt = burners.into_iter().map(|burner| burner.join().unwrap_or_default()).sum::<Duration>();
+            output.map(|output| (output, burnt))
+        })
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+        if !output.status.success() {
+            return Err(format!("lab run: {}", String::from_utf8_lossy(&output.stderr)));
         }
-        let output = lab(&["run", &file.to_string_lossy(), "--data", &data.to_string_lossy()]).output();
-        done.store(true, Ordering::Relaxed);
-        output
-    })
-    .map_err(|error| format!("{}: {error}", program.display()))?;
-    if !output.status.success() {
-        return Err(format!("lab run: {}", String::from_utf8_lossy(&output.stderr)));
-    }
-    let compared = lab(&["compare", "1", "--json"]).output().map_err(|error| error.to_string())?;
-    let report: serde_json::Value =
-        serde_json::from_slice(&compared.stdout).map_err(|error| format!("lab compare: {error}"))?;
-    for cell in report["cells"].as_array().into_iter().flatten() {
-        let (target, step) = (cell["target"].as_str().unwrap_or(""), cell["step"].as_str().unwrap_or(""));
-        let Some(word) = cell["verdict"]["word"].as_str().filter(|_| STEPS.contains(&step)) else { continue };
-        let is_call = matches!(word, "regression" | "improvement");
-        if target.ends_with("(A/A)") {
-            tally.twin[0] += usize::from(is_call);
-            tally.twin[1] += 1;
-        } else {
-            tally.attacked[if is_call { 0 } else { 1 + usize::from(word != "same") }] += 1;
+        let took = begun.elapsed().as_secs_f64();
+        if load != Load::Never && burnt.is_zero() {
+            return Err(format!(
+                "the load never worked in a run of {took:.0} s of which {whole:.0} s were expected"
+            ));
         }
+        let compared = lab(&["compare", "1", "--json"]).output().map_err(|error| error.to_string())?;
+        let report: serde_json::Value =
+            serde_json::from_slice(&compared.stdout).map_err(|error| format!("lab compare: {error}"))?;
+        for cell in report["cells"].as_array().into_iter().flatten() {
+            let (target, step) = (cell["target"].as_str().unwrap_or(""), cell["step"].as_str().unwrap_or(""));
+            let Some(word) = cell["verdict"]["word"].as_str().filter(|_| STEPS.contains(&step)) else {
+                continue;
+            };
+            let is_call = matches!(word, "regression" | "improvement");
+            if target.ends_with("(A/A)") {
+                tally.twin[0] += usize::from(is_call);
+                tally.twin[1] += 1;
+            } else {
+                tally.attacked[if is_call { 0 } else { 1 + usize::from(word != "same") }] += 1;
+            }
+        }
+        Ok(took)
     }
-    Ok(())
 }
 
 /// The experiment: a library, its copy with what is planted, and its twin.
@@ -178,21 +201,30 @@ fn experiment(copies: &[PathBuf; 2], planted: f64, size: &Size) -> String {
     )
 }
 
-/// Burns processor time as `load` says until `done`; `whole` is about how many seconds that will be.
-fn burn(load: Load, other: &Path, whole: f64, seed: u64, done: &AtomicBool) {
+/// Whether a load that goes by the time alone works `at` seconds after the begin of a run of about `whole`; `None` for others.
+fn works_by_time(load: Load, at: f64, whole: f64) -> Option<bool> {
+    match load {
+        Load::Never => Some(false),
+        Load::Growing => Some(at.fract() < at / whole),
+        Load::OneTenth => Some((0.45..0.55).contains(&(at / whole))),
+        Load::ComesAndGoes | Load::BesideTarget => None,
+    }
+}
+
+/// Burns processor time as `load` says until `done`; `whole` is about how many seconds that will be. Gives how much.
+fn burn(load: Load, other: &Path, whole: f64, seed: u64, done: &AtomicBool) -> Duration {
     /// Decisions are taken so often.
     const SLICE: Duration = Duration::from_millis(20);
     let begun = Instant::now();
     let mut state = seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
     let (mut on, mut until) = (false, 0.0);
+    let mut burnt = Duration::ZERO;
     while !done.load(Ordering::Relaxed) {
         let at = begun.elapsed().as_secs_f64();
-        let works = match load {
-            Load::Never => false,
-            Load::Growing => at.fract() < at / whole,
-            Load::OneTenth => (0.45..0.55).contains(&(at / whole)),
-            Load::BesideTarget => is_at_work(other),
-            Load::ComesAndGoes => {
+        let works = match (works_by_time(load, at, whole), load) {
+            (Some(works), _) => works,
+            (None, Load::BesideTarget) => is_at_work(other),
+            (None, _) => {
                 if at > until {
                     state ^= state << 13;
                     state ^= state >> 7;
@@ -209,10 +241,12 @@ fn burn(load: Load, other: &Path, whole: f64, seed: u64, done: &AtomicBool) {
             while slice.elapsed() < SLICE {
                 std::hint::spin_loop();
             }
+            burnt += SLICE;
         } else {
             std::thread::sleep(SLICE);
         }
     }
+    burnt
 }
 
 /// Whether a process that was started with `library` is not stopped.
@@ -228,4 +262,19 @@ fn is_at_work(library: &Path) -> bool {
         let stat = String::from_utf8_lossy(&text("stat")).into_owned();
         stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('T'))
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_load_for_a_tenth_of_the_run_is_in_its_middle_however_long_it_takes() {
+        for whole in [90.0, 335.0] {
+            let works = |tenths: f64| works_by_time(Load::OneTenth, whole * tenths / 10.0, whole).unwrap();
+            assert!(!works(0.1) && !works(4.4) && works(5.0) && !works(5.6) && !works(9.9), "{whole}");
+        }
+        // The run that measures how long one takes has no such load.
+        assert_eq!(works_by_time(Load::Never, 5.0, f64::INFINITY), Some(false));
+    }
 }
