@@ -24,6 +24,7 @@
 //! cargo xtask sql             the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
 //! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
 //! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
+//! cargo xtask twins ...        records live experiments of a library against itself, for a test; needs a quiet machine
 //! cargo xtask declarations     packages/librocksdb-sys is what our C header and those of older versions say
 //! cargo xtask dist [--test]    an installable tree, a tarball and a Debian package; with --test programs built on them
 //! cargo xtask bindings [--all | PACKAGE-VERSION | docs]
@@ -50,6 +51,7 @@ mod sentences;
 mod sources;
 mod sql;
 mod tidy;
+mod twins;
 mod unsafe_column;
 
 use outcrop_lab::targets::maven;
@@ -86,6 +88,7 @@ fn main() -> ExitCode {
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
         ["attacks", rest @ ..] => attacks::run(rest),
+        ["twins", rest @ ..] => twins::run(rest),
         ["scripts"] => scripts::run(Install::IfMissing),
         ["sql"] => sql::run(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
@@ -96,7 +99,7 @@ fn main() -> ExitCode {
         ["bindings", rest @ ..] => bindings::run(rest),
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
-             scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
+             scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
              bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | c-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),

@@ -413,35 +413,3 @@ fn transactions_batches_and_open_loops_are_measured() {
     let page = std::fs::read_to_string(lab.dir.path().join("site/index.html")).unwrap();
     assert!(page.contains("Response times") && !page.contains("not offered by this target"));
 }
-
-/// Writes what `outcrop_lab`'s test of false calls reads; takes minutes, on a machine that does nothing else:
-/// `cargo test -p outcrop-cli --test it -- --ignored the_base_against_itself_is_recorded`.
-#[test]
-#[ignore = "records live experiments for a fixture"]
-fn the_base_against_itself_is_recorded() {
-    const EXPERIMENTS: usize = 20;
-    let alone = TINY
-        .replace("configs = ['a', 'b']\n[config.a]\n[config.b]\nblock_size = 4096\n", "")
-        .replace("keys = 2000\nseconds = 0.15", "keys = 20000\nseconds = 0.25")
-        .replace("rounds = 2", "rounds = 6\nwarmup = false");
-    let mut lines = String::from("experiment\tstep\tblock\tbase\ttwin\n");
-    for experiment in 0..EXPERIMENTS {
-        let lab = Lab::new(&alone.replace("seed = 5", &format!("seed = {}", experiment + 1)));
-        lab.text(&["run", "tiny.toml"]);
-        let [_, _, measured, _] = lab.recorded();
-        let rows = measured.as_array().unwrap();
-        let speed = |row: &serde_json::Value| row["metrics"]["ops_sec"].as_f64().unwrap();
-        for base in rows.iter().filter(|row| row["target"] == 0) {
-            let twin = rows
-                .iter()
-                .find(|row| {
-                    row["target"] == 1 && row["block"] == base["block"] && row["name"] == base["name"]
-                })
-                .unwrap();
-            let (step, block) = (base["name"].as_str().unwrap(), &base["block"]);
-            writeln!(lines, "{experiment}\t{step}\t{block}\t{:.1}\t{:.1}", speed(base), speed(twin)).unwrap();
-        }
-    }
-    let fixture = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/tests/fixtures/aa/live.tsv");
-    std::fs::write(fixture, lines).unwrap();
-}
