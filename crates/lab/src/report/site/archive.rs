@@ -232,6 +232,7 @@ fn table_page(group: &Group, changes: &[TailChange], number: usize, names: &[Str
             a href=(format!("csv/table-{}.csv", number + 1)) { "CSV" }
         }
         (grid(group, &|step, target| ratio_cell(main, step, target, group.base)))
+        (super::archive_groups::table(group))
         (versions(group, main, &base))
         @if !changes.is_empty() { h2 { "Stalls" } (stall_table(&changes, None)) }
         @for metric in SHOWN.iter().filter_map(|name| group.metric(name)).filter(|metric| metric.relative_to.is_none()) {

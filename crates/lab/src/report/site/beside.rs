@@ -9,6 +9,7 @@ use crate::import::Group;
 use crate::report::text::amount;
 use crate::store::ArchiveRow;
 use maud::{Markup, html};
+use outcrop_lab_load::database::Durability;
 
 /// File of the page.
 pub(super) const FILE: &str = "beside.html";
@@ -27,9 +28,23 @@ fn group_of(step: &str) -> usize {
     GROUPS.iter().position(|(_, starts)| starts.iter().any(|start| step.starts_with(start))).unwrap_or(4)
 }
 
-/// Whether a published step is one of ours: files add what it was run with after a dot, `overwrite.t1.s0`.
-fn is_same(own: &str, published: &str) -> bool {
-    own == published || published.split('.').next() == Some(own)
+/// Whether a published step is one of ours: files add what it was run with after a dot, `overwrite.t8.s0` with eight threads and
+/// without syncs. What was run otherwise, or with something unknown, is another step.
+fn is_same(results: &Results, own: &str, published: &str) -> bool {
+    let planned = results.experiment.plan.steps.iter().find(|planned| planned.step.name == own);
+    let Some(step) = planned.map(|planned| &planned.step) else { return false };
+    let fits = |part: &str| {
+        let number = |letter: char| part.strip_prefix(letter)?.parse::<u64>().ok();
+        match part {
+            "wal_disabled" => step.durability == Durability::NoWal,
+            "wal_enabled" => step.durability != Durability::NoWal,
+            "s0" => step.durability != Durability::Sync,
+            "s1" => step.durability == Durability::Sync,
+            _ => number('t') == Some(step.threads.into()) || number('v') == Some(step.value_size as u64),
+        }
+    };
+    let mut parts = published.split('.');
+    own == published || (parts.next() == Some(own) && parts.all(fits))
 }
 
 /// A published row: its table, target, and place of the step.
@@ -39,12 +54,12 @@ struct Published<'a> {
 }
 
 /// Published tables that have a step.
-fn published<'a>(archives: &'a [ArchiveRow], step: &str) -> Vec<Published<'a>> {
+fn published<'a>(results: &Results, archives: &'a [ArchiveRow], step: &str) -> Vec<Published<'a>> {
     let groups = archives.iter().flat_map(|row| &row.archive.groups);
     groups
         .filter(|group| group.main_metric().relative_to.is_none())
         .flat_map(|group| {
-            let same = group.steps.iter().enumerate().filter(|(_, name)| is_same(step, name));
+            let same = group.steps.iter().enumerate().filter(|(_, name)| is_same(results, step, name));
             same.map(move |(step, _)| Published { group, step })
         })
         .collect()
@@ -53,7 +68,7 @@ fn published<'a>(archives: &'a [ArchiveRow], step: &str) -> Vec<Published<'a>> {
 /// The tables; `None` if no step is in both.
 pub(super) fn tables(results: &Results, archives: &[ArchiveRow]) -> Option<Markup> {
     let shared: Vec<&String> =
-        results.steps.iter().filter(|step| !published(archives, step).is_empty()).collect();
+        results.steps.iter().filter(|step| !published(results, archives, step).is_empty()).collect();
     if shared.is_empty() {
         return None;
     }
@@ -73,7 +88,7 @@ pub(super) fn tables(results: &Results, archives: &[ArchiveRow]) -> Option<Marku
                     thead { tr { th { "step" } th { "target" } th { "operations per second" } th { "to its base" } th { "its base" } } }
                     tbody { @for step in steps {
                         (own_rows(results, step, own_base))
-                        @for row in published(archives, step) { (published_rows(&row)) }
+                        @for row in published(results, archives, step) { (published_rows(&row)) }
                     } }
                 } }
             }
@@ -167,6 +182,20 @@ pub(super) mod tests {
         assert!(report(&[other]).unwrap_err().contains("no step"));
         assert!(report(&[99]).unwrap_err().contains("99"));
         assert!(report(&[1]).unwrap_err().contains("no imported"), "its own number is no archive");
+    }
+
+    #[test]
+    fn a_step_that_was_run_otherwise_is_another_one() {
+        let (_temp, store) =
+            crate::testing::fake_record(2, &["fillseq", "overwrite"], 1, &mut |_| vec![("ops_sec", 1.0)]);
+        let results = Results::load(&store, 1).unwrap();
+        let planned = &results.experiment.plan.steps[1].step;
+        assert_eq!((planned.threads, planned.durability), (1, Durability::Wal));
+        let fits = |published: &str| is_same(&results, "overwrite", published);
+        assert!(fits("overwrite") && fits("overwrite.t1") && fits("overwrite.t1.s0"));
+        assert!(!fits("overwrite.t8.s0") && !fits("overwrite.t1.s1") && !fits("overwrite.wal_disabled"));
+        assert!(!fits("overwrite.x") && !fits("overwritesome") && !fits("fillseq"));
+        assert!(is_same(&results, "fillseq", "fillseq.wal_disabled"));
     }
 
     #[test]

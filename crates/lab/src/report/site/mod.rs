@@ -17,10 +17,11 @@
 //! Next: `sections.rs` and `background.rs` for the parts of pages, `charts.rs` for the drawings.
 
 mod archive;
+mod archive_groups;
 mod background;
 mod beside;
-mod builds;
 mod build_words;
+mod builds;
 mod charts;
 mod classic;
 mod cpu;
