@@ -239,3 +239,42 @@ fn seconds(value: f64) -> String {
         s => format!("{:.1} ms", s * 1e3),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(p_value: f64) -> TailChange {
+        TailChange {
+            step: "overwrite".to_string(),
+            line: "rocksdb".to_string(),
+            metric: "pmax".to_string(),
+            unit: "us".to_string(),
+            before: ("7.5".to_string(), 4),
+            after: ("7.6".to_string(), 4),
+            medians: (1e6, 1e3),
+            p_value,
+            q_value: 1.0,
+            word: Word::Improvement,
+            rates: None,
+        }
+    }
+
+    #[test]
+    fn a_change_is_taken_back_for_the_series_of_other_tables() {
+        // Four versions before and four after, all beyond: the least probability that eight versions can have.
+        let p_value = 2.0 / 70.0;
+        let mut alone = vec![(0, vec![found(p_value)])];
+        corrected(&mut alone);
+        assert_eq!((alone[0].1[0].word, alone[0].1[0].q_value), (Word::Improvement, p_value));
+        // Another table has a series in which nothing was found.
+        let mut two = vec![(0, vec![found(p_value)]), (1, vec![])];
+        corrected(&mut two);
+        assert_eq!(two[0].1[0].word, Word::Unknown);
+        assert!((two[0].1[0].q_value - 2.0 * p_value).abs() < 1e-12, "{:?}", two[0].1[0]);
+        // What is certain enough stands among them.
+        let mut certain = vec![(0, vec![found(1e-4)]), (1, vec![]), (2, vec![found(p_value)])];
+        corrected(&mut certain);
+        assert_eq!((certain[0].1[0].word, certain[2].1[0].word), (Word::Improvement, Word::Improvement));
+    }
+}
