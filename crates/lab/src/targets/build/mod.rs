@@ -11,6 +11,7 @@
 
 mod compile;
 mod compiler;
+mod inputs;
 mod outcrop;
 pub mod sources;
 
@@ -73,6 +74,9 @@ pub struct Recipe {
     pub flags: Vec<String>,
     /// Flags of the linker.
     pub link: Vec<String>,
+    /// What the flags only point to: files with their checksums, and the processor that `native` is.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub inputs: Vec<String>,
 }
 
 impl Recipe {
@@ -124,13 +128,18 @@ fn rocksdb(version: Option<&str>, wanted: &Wanted) -> Result<Made, String> {
         (None, None) => return Err("say which version: rocksdb@VERSION, or give --source DIR".to_string()),
     };
     let compiler = compiler::Compiler::find(wanted)?;
+    let flags = compiler.flags(&sources);
     let recipe = Recipe {
         engine: "rocksdb".to_string(),
         version: version.map(str::to_string),
         sources: sources.origin.clone(),
         sources_sha256: sources.sha256.clone(),
         compiler: compiler.identity.clone(),
-        flags: compiler.flags(&sources),
+        // Directories of headers are in the checksum of the sources.
+        inputs: inputs::of(
+            &flags.iter().filter(|flag| !flag.starts_with("-I")).cloned().collect::<Vec<_>>(),
+        )?,
+        flags,
         link: compiler.link_flags(),
     };
     in_cache(&cache, recipe, |dir, recipe| compile::library(&compiler, &sources, recipe, dir, wanted.jobs))
