@@ -102,5 +102,35 @@ pub fn look_at_all(browser: &mut Browser, dir: &Path) -> Result<(usize, Vec<Stri
         let links = broken_links(browser, page)?;
         faults.extend(links.into_iter().map(|link| format!("{}: dead link {link}", page.display())));
     }
-    Ok((pages.len(), faults))
+    let drawings = drawings(dir);
+    for drawing in &drawings {
+        faults.extend(look_at_drawing(browser, drawing)?);
+    }
+    Ok((pages.len() + drawings.len(), faults))
+}
+
+/// Drawings that are files of their own.
+fn drawings(dir: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = std::fs::read_dir(dir.join("flames")) else { return Vec::new() };
+    let mut drawings: Vec<PathBuf> =
+        entries.map(|entry| entry.unwrap().path().canonicalize().unwrap()).collect();
+    drawings.sort();
+    drawings
+}
+
+/// What a reader would stumble over in a drawing opened by itself: errors, addresses outside, nothing drawn.
+fn look_at_drawing(browser: &mut Browser, drawing: &Path) -> Result<Vec<String>, String> {
+    const FRAMES: &str = "document.querySelectorAll('#frames rect').length";
+    let mut faults = Vec::new();
+    for (dark, scripts) in [(false, true), (true, false)] {
+        let opened = browser.open(drawing, View { width: 1280, phone: false, dark, scripts })?;
+        let mut found = opened.errors;
+        found.extend(opened.requests.into_iter().filter(|address| !address.starts_with("file://")));
+        if browser.value(FRAMES)?.as_u64().is_none_or(|frames| frames < 2) {
+            found.push("fewer than two frames are drawn".to_string());
+        }
+        let name = drawing.file_name().unwrap().to_string_lossy();
+        faults.extend(found.into_iter().map(|fault| format!("{name}: {fault}")));
+    }
+    Ok(faults)
 }

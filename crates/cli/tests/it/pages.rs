@@ -10,7 +10,12 @@ use crate::look::{broken_links, look, look_at_all};
 /// A run with five targets, one of which fails, and steps long enough for charts by second.
 fn experiment(lab: &Lab) {
     lab.text(&["run", "tiny.toml"]);
+    // Where nothing can be sampled there are no flame graphs to look at.
+    let targets = "--targets=outcrop/a,outcrop/b";
+    let printed = lab.output(&["profile", "1", "--steps=readrandom", targets, "--seconds=1"]).stdout;
+    let sampled = String::from_utf8_lossy(&printed).lines().any(|line| line.starts_with("samples"));
     lab.text(&["report", "1", "-o", "site"]);
+    assert_eq!(lab.dir.path().join("site/flames").exists(), sampled);
     lab.text(&["report", "1", "-o", "classic", "--classic"]);
     let published = concat!(env!("CARGO_MANIFEST_DIR"), "/../lab/tests/fixtures/import");
     lab.text(&["import", published, "--record", "--title", "Published"]);

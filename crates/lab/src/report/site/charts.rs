@@ -360,7 +360,9 @@ fn over_versions(
         }
     }
     if numbered {
-        let heights = apart(&ends.iter().map(|(_, _, height)| *height).collect::<Vec<_>>(), bottom);
+        // Above the names of the versions.
+        let lowest = bottom - 8.0;
+        let heights = apart(&ends.iter().map(|(_, _, height)| *height).collect::<Vec<_>>(), lowest);
         for ((number, at, _), height) in ends.iter().zip(heights) {
             text(&mut svg, "", at + 8.0, height + 4.0, "start", &(number + 1).to_string());
         }

@@ -11,7 +11,7 @@ pub(super) const FILE: &str = "cpu.html";
 
 /// Whether there is anything to show.
 pub(super) fn is_known(results: &Results) -> bool {
-    !results.profiles.is_empty()
+    results.profiles.iter().any(|profile| profile.samples.count() > 0)
 }
 
 /// The place of a step's samples on the page, if those of `target` were taken.
