@@ -38,7 +38,7 @@ struct Pair {
 
 /// See the module.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
-    let mut size = Size { experiments: 20, seconds: 1.0, keys: 200_000 };
+    let mut size = Size { experiments: 20, seconds: 1.0, keys: 500_000 };
     for pair in arguments.chunks(2) {
         let [flag, value] = pair else { return Err(format!("{} takes a number", pair[0])) };
         let number: f64 = value.parse().map_err(|_| format!("{flag} {value}: not a number"))?;
