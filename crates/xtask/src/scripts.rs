@@ -4,8 +4,12 @@
 //! sequence at a small size, and what the scripts leave is compared: the same files, the same rows, and every column that
 //! the control fills is filled. The figures themselves are not compared.
 //!
-//! Before that, every flag that the db_bench of these releases defines must be in `docs/db_bench.md`, which a test makes from
-//! our tables: a flag of another version is told from a misspelt one.
+//! `benchmark_compare.sh` runs 13 of the jobs of `benchmark.sh`; those that it leaves out are run by `benchmark.sh` itself, as are
+//! loads and writes with universal compaction and with blob files. Not run: `debug`, and `universal_compaction`, which gives its
+//! db_bench a flag that no version has.
+//!
+//! Before that, every flag that the db_bench of some releases defines, and every benchmark that it knows, must be in `docs/db_bench.md`, which a test makes from
+//! our tables: what another version has is told from what is misspelt.
 
 use crate::packages::{self, Install};
 use crate::root;
@@ -20,6 +24,17 @@ const SOURCES: &str = "=0.17.3";
 const FLAGS_OF: [&str; 3] = ["=0.6.1", SOURCES, "=0.19.0"];
 /// Names of the two sides, as `benchmark_compare.sh` knows them.
 const SIDES: [&str; 2] = ["control", "outcrop"];
+/// Jobs of `benchmark.sh` in one directory: its name, the compaction style, the jobs in order.
+const JOBS: [(&str, &str, &str); 3] = [
+    (
+        "other-jobs",
+        "leveled",
+        "bulkload,fillseq_enable_wal,updaterandom,mergerandom,readwhilemerging,fwdrangewhilemerging,\
+         revrangewhilemerging,filluniquerandom,randomtransaction",
+    ),
+    ("universal", "universal", "fillseq_disable_wal,overwrite,readrandom"),
+    ("blob", "blob", "fillseq_disable_wal,overwrite,readrandom"),
+];
 /// Columns of the report that neither side fills by itself.
 const IDENTITY: [&str; 2] = ["date", "job_id"];
 /// Sampled by `ps` once a second or so: a row whose step was over before has none.
@@ -68,11 +83,54 @@ pub fn run(install: Install) -> Result<(), String> {
     }
     let out = dir.join("out");
     let [control, ours] = SIDES.map(|side| out.join(side));
-    let differences = [compare_files(&control, &ours)?, compare_reports(&control, &ours)?].concat();
+    let mut differences = [compare_files(&control, &ours)?, compare_reports(&control, &ours)?].concat();
+    for (name, style, jobs) in JOBS {
+        let [control, ours] = SIDES.map(|side| dir.join(name).join(side));
+        for (side, output) in SIDES.iter().zip([&control, &ours]) {
+            benchmark(&dir, side, style, jobs, output)?;
+        }
+        let found = [compare_files(&control, &ours)?, compare_reports(&control, &ours)?].concat();
+        differences.extend(found.into_iter().map(|difference| format!("{name}: {difference}")));
+    }
     match differences.is_empty() {
         true => Ok(()),
         false => Err(format!("{}\nthe scripts' output is {}", differences.join("\n"), log.display())),
     }
+}
+
+/// Runs `jobs` of `benchmark.sh` on the db_bench of `side`; what they leave is in `output`.
+fn benchmark(dir: &Path, side: &str, style: &str, jobs: &str, output: &Path) -> Result<(), String> {
+    let program = dir.join("db_bench");
+    let _ = std::fs::remove_file(&program);
+    std::os::unix::fs::symlink(format!("db_bench.{side}"), &program)
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let db = dir.join("db-of-jobs");
+    let _ = std::fs::remove_dir_all(&db);
+    make_dir(&db)?;
+    make_dir(output)?;
+    let log = output.with_extension("txt");
+    let file = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
+    let errors = file.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;
+    let status = Command::new("bash")
+        .args(["./benchmark.sh", jobs])
+        .current_dir(dir)
+        .env("OUTPUT_DIR", output)
+        .envs([("DB_DIR", &db), ("WAL_DIR", &db)])
+        .envs([("COMPACTION_STYLE", style), ("DB_BENCH_NO_SYNC", "1"), ("DURATION", "3")])
+        .envs([("NUM_KEYS", "50000"), ("NUM_THREADS", "2"), ("CACHE_SIZE", "67108864")])
+        .envs([
+            ("WRITE_BUFFER_SIZE_MB", "4"),
+            ("TARGET_FILE_SIZE_BASE_MB", "4"),
+            ("COMPRESSION_TYPE", "none"),
+        ])
+        .envs([("STATS_INTERVAL_SECONDS", "2"), ("MB_WRITE_PER_SEC", "2")])
+        .stdin(std::process::Stdio::null())
+        .stdout(file)
+        .stderr(errors)
+        .status()
+        .map_err(|error| format!("bash: {error}"))?;
+    let _ = std::fs::remove_dir_all(&db);
+    if status.success() { Ok(()) } else { Err(format!("benchmark.sh failed: {}", log.display())) }
 }
 
 /// Whether the page of flags has every flag of RocksDB's own tool.
@@ -88,16 +146,24 @@ fn flags_are_known(dir: &Path) -> Result<(), String> {
         let flags = flags_of(&text);
         println!("{} flags of librocksdb-sys {release}", flags.len());
         unknown.extend(flags.difference(&known).map(|flag| format!("{release} has --{flag}")));
+        let benchmarks = benchmarks_of(&text);
+        unknown
+            .extend(benchmarks.difference(&known).map(|name| format!("{release} has the benchmark {name}")));
     }
     match unknown.is_empty() {
         true => Ok(()),
-        false => Err(format!("flags that db_bench does not know:\n{}", unknown.join("\n"))),
+        false => Err(format!("flags and benchmarks that db_bench does not know:\n{}", unknown.join("\n"))),
     }
 }
 
 /// The flags that a source of gflags defines: `DEFINE_bool(name, ..`.
 fn flags_of(text: &str) -> BTreeSet<&str> {
     text.split("\nDEFINE_").skip(1).filter_map(name_of).collect()
+}
+
+/// The benchmarks that its names are compared with: `name == "fillseq"`.
+fn benchmarks_of(text: &str) -> BTreeSet<&str> {
+    text.split("name == \"").skip(1).filter_map(|rest| rest.split('"').next()).collect()
 }
 
 fn name_of(definition: &str) -> Option<&str> {
@@ -185,5 +251,7 @@ mod tests {
         let text =
             "x\nDEFINE_bool(use_it, false, \"a, (b)\");\nDEFINE_string(\n    name_of_it,\n  \"\", \"\");\n";
         assert_eq!(flags_of(text), BTreeSet::from(["name_of_it", "use_it"]));
+        let text = "if (name == \"fillseq\" ||\n  name == \"xxh3\") {";
+        assert_eq!(benchmarks_of(text), BTreeSet::from(["fillseq", "xxh3"]));
     }
 }
