@@ -3,7 +3,7 @@
 //!
 //! `results` assembles the cells; `judge` asks `lab-stats`; `noise` is what earlier experiments of this machine say;
 //! `labels` marks measurements that deserve doubt; `stalls` and `tails` judge standstills and slow operations; `position` asks
-//! whether it matters who works first; `view` selects targets; `options_diff`, `plans` and `cpu` look for
+//! whether it matters who works first; `view` selects targets; `options_diff`, `plans`, `waits` and `cpu` look for
 //! reasons.
 
 #[cfg(test)]
@@ -22,3 +22,4 @@ pub mod results;
 pub mod stalls;
 pub mod tails;
 pub mod view;
+pub mod waits;

@@ -6,6 +6,7 @@ use crate::analysis::results::Results;
 use crate::run::child::Source;
 use outcrop_lab_load::steps::StatementPlan;
 use outcrop_lab_sql::Product;
+use serde::Serialize;
 
 /// One way to execute a statement, and the targets that take it at the end of the step.
 #[derive(Clone, Debug, PartialEq)]
@@ -35,6 +36,44 @@ pub fn ways(results: &Results, step: &str) -> Vec<(String, Vec<Way>)> {
         }
     }
     all
+}
+
+/// A statement that two targets execute otherwise at the end of a step.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct OtherPlan {
+    /// The statement.
+    pub statement: String,
+    /// The base's plan.
+    pub base: String,
+    /// The target's.
+    pub target: String,
+}
+
+/// The statements of `step` that `target` executes otherwise than `base`. Texts of different products differ in any case: of
+/// those there is nothing.
+pub fn differing(results: &Results, step: &str, target: usize, base: usize) -> Vec<OtherPlan> {
+    if product(results, target) != product(results, base) {
+        return Vec::new();
+    }
+    let pairs = last(results, step, target).into_iter().zip(last(results, step, base));
+    pairs
+        .filter(|(own, base)| own.plan != base.plan)
+        .map(|(own, base)| OtherPlan { statement: own.statement, base: base.plan, target: own.plan })
+        .collect()
+}
+
+/// A clause about the statements that `target` executes otherwise than `base` in a step; `None` if there are none.
+pub fn sentence(results: &Results, step: &str, target: usize, base: usize) -> Option<String> {
+    let all = last(results, step, target).len();
+    let others = differing(results, step, target, base);
+    let first = others.first()?;
+    Some(format!(
+        "another plan for {} of {all} statements: {}: {}; the base: {}",
+        others.len(),
+        first.statement,
+        first.target,
+        first.base
+    ))
 }
 
 /// The plans at the end of a target's first session.
@@ -79,21 +118,15 @@ pub fn sentences(results: &Results, base: usize) -> Vec<String> {
                 results.steps.len()
             ));
         }
-        let of_base = |step: &str| last(results, step, base);
-        let other = |step: &&String| {
-            let own = last(results, step, target);
-            !own.is_empty() && own.iter().zip(of_base(step)).any(|(own, base)| own.plan != base.plan)
-        };
-        let differ: Vec<&String> = results.steps.iter().filter(other).collect();
-        let alike = product(results, target) == product(results, base);
-        if let (Some(step), true) = (differ.first(), target != base && alike) {
-            let own = last(results, step, target);
-            let pair = own.iter().zip(of_base(step)).find(|(own, base)| own.plan != base.plan);
-            let how = pair.map_or(String::new(), |(own, base)| {
-                format!("{}: {}; there: {}", own.statement, own.plan, base.plan)
-            });
+        let differ: Vec<(&String, OtherPlan)> = results
+            .steps
+            .iter()
+            .filter_map(|step| Some((step, differing(results, step, target, base).into_iter().next()?)))
+            .collect();
+        if let Some((step, OtherPlan { statement, base: theirs, target: own })) = differ.first() {
             sentences.push(format!(
-                "plan changed: {name} executes statements of {} of {} steps otherwise than {}; the first: {step}, {how}",
+                "plan changed: {name} executes statements of {} of {} steps otherwise than {}; the first: {step}, \
+                 {statement}: {own}; there: {theirs}",
                 differ.len(),
                 results.steps.len(),
                 names[base]
@@ -132,6 +165,18 @@ mod tests {
         assert!(said[0].starts_with("plan changed within a step: ") && said[0].contains("on 1 of 1 steps"));
         assert!(said[0].ends_with("block 1, SELECT c: first by index, then scan"), "{}", said[0]);
         assert!(said[1].ends_with("fillseq, SELECT c: scan; there: by index"), "{}", said[1]);
+        let said = sentence(&found, "fillseq", 1, 0).unwrap();
+        assert_eq!(said, "another plan for 1 of 1 statements: SELECT c: scan; the base: by index");
+        assert_eq!(sentence(&found, "fillseq", 2, 0), None);
+        let explained = crate::report::show::explain(&found, "fillseq", 1, 0);
+        let lines: Vec<&str> = explained.lines().map(str::trim).collect();
+        assert!(
+            lines.windows(3).any(|at| at == ["SELECT c", "base    by index", "target  scan"]),
+            "{explained}"
+        );
+        let json = crate::report::show::explain_json(&found, "fillseq", 1, 0);
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(json["plans"][0]["target"], "scan");
         let ways = ways(&found, "fillseq");
         assert_eq!(ways.len(), 1);
         let targets: Vec<&[usize]> = ways[0].1.iter().map(|way| way.targets.as_slice()).collect();

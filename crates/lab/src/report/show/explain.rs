@@ -1,8 +1,9 @@
-//! One step of one target against another: the counters that moved with its throughput, every metric, processor time, options.
+//! One step of one target against another: the counters that moved with its throughput, every metric, processor time,
+//! of servers plans and waits, options.
 
-use crate::analysis::cpu;
 use crate::analysis::options_diff::differences;
 use crate::analysis::results::Results;
+use crate::analysis::{cpu, plans, waits};
 use crate::probe::derive::METRICS;
 use crate::report::text::{align, amount, paragraph, uncut};
 use std::collections::BTreeMap;
@@ -21,6 +22,8 @@ pub fn explain_json(results: &Results, step: &str, target: usize, base: usize) -
         "base": names[base],
         "explanation": results.explain(step, target, base),
         "medians": { "target": metrics(target), "base": metrics(base) },
+        "plans": plans::differing(results, step, target, base),
+        "waits": waits::beside(results, step, target, base),
         "options": differences(results, base, target),
     });
     serde_json::to_string_pretty(&all).expect("plain data serialises")
@@ -63,12 +66,38 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
             0,
         ));
     }
+    text.push_str(&server(results, step, target, base));
     let differences = differences(results, base, target);
     if !differences.is_empty() {
         text.push_str("\noptions that differ\n");
         for line in differences {
             text.push_str(&uncut("  ", &line.to_string(), 6));
         }
+    }
+    text
+}
+
+/// What servers said meanwhile: statements that the two execute otherwise, and what their connections waited for. Nothing of
+/// engines.
+fn server(results: &Results, step: &str, target: usize, base: usize) -> String {
+    let mut text = String::new();
+    let others = plans::differing(results, step, target, base);
+    if !others.is_empty() {
+        text.push_str("\nstatements with another plan\n");
+        for plans::OtherPlan { statement, base, target } in others {
+            text.push_str(&paragraph("  ", &statement, 4));
+            text.push_str(&paragraph("    base    ", &base, 12));
+            text.push_str(&paragraph("    target  ", &target, 12));
+        }
+    }
+    let waits = waits::beside(results, step, target, base);
+    if !waits.is_empty() {
+        let mut rows = vec![["connections were seen in", "base", "target"].map(str::to_string).to_vec()];
+        for wait in waits {
+            let share = |share: f64| format!("{:.0} %", share * 100.0);
+            rows.push(vec![wait.what, share(wait.base), share(wait.target)]);
+        }
+        let _ = write!(text, "\n{}", align(&rows));
     }
     text
 }

@@ -4,8 +4,8 @@
 use super::page;
 use crate::analysis::plans::ways;
 use crate::analysis::results::Results;
+use crate::analysis::waits::shares;
 use maud::{Markup, html};
-use std::collections::BTreeMap;
 
 /// The plans of a step's statements at its end; nothing of engines.
 pub(super) fn table(results: &Results, step: &str) -> Markup {
@@ -38,19 +38,6 @@ pub(super) fn table(results: &Results, step: &str) -> Markup {
             } }
         }
     }
-}
-
-/// Shares of what a target's connections were seen doing, the largest first.
-fn shares(results: &Results, step: &str, target: usize) -> Vec<(String, f64)> {
-    let mut counts: BTreeMap<&str, u64> = BTreeMap::new();
-    for (what, count) in results.rows(step, target).flat_map(|row| &row.result.waits) {
-        *counts.entry(what).or_default() += count;
-    }
-    let all: u64 = counts.values().sum();
-    let mut shares: Vec<(String, f64)> =
-        counts.into_iter().map(|(what, count)| (what.to_string(), count as f64 / all as f64)).collect();
-    shares.sort_by(|(a_name, a), (b_name, b)| b.total_cmp(a).then_with(|| a_name.cmp(b_name)));
-    shares
 }
 
 /// The states in which the connections of each target were seen; nothing of engines.
