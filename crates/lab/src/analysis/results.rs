@@ -221,6 +221,19 @@ impl Results {
         table
     }
 
+    /// The metric in which tables show a step's throughput, and its unit unless that is operations per second: of a scan
+    /// published tables have thousands of rows a second, of one client.
+    pub fn throughput(&self, step: &str) -> (&'static str, Option<&'static str>) {
+        let planned = self.experiment.plan.steps.iter().find(|planned| planned.step.name == step);
+        let scans = planned.and_then(|planned| planned.sql.as_ref()).is_some_and(|sql| sql.scans());
+        if scans { ("krows_sec", Some("krows/s")) } else { ("ops_sec", None) }
+    }
+
+    /// A step's name as tables of throughput have it: with the unit, where that is not operations per second.
+    pub fn with_throughput_unit(&self, step: &str) -> String {
+        self.throughput(step).1.map_or(step.to_string(), |unit| format!("{step} [{unit}]"))
+    }
+
     /// The noise of a step in this machine's history; it is of throughput alone.
     pub fn noise_of(&self, step: &str, metric: &str) -> Option<TestNoise> {
         let planned = self.experiment.plan.steps.iter().find(|planned| planned.step.name == step)?;

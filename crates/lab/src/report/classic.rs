@@ -71,11 +71,13 @@ fn rows(results: &Results, base: usize, name: &str) -> Vec<Row> {
     rows
 }
 
-/// The absolute table of a metric: as TSV numbered columns, values first and the test last; as CSV the test first.
+/// The absolute table of a metric, of throughput in the unit that each step has in published tables: as TSV numbered columns, values first and the test last; as CSV the test first.
 pub fn absolute(results: &Results, name: &str, output: Output) -> String {
     let targets: Vec<usize> = real_targets(results);
     let names = results.target_names();
-    let value = |step: &str, target: usize| results.median(step, target, name).map_or("NA".into(), printed);
+    let shown = |step: &str| if name == "ops_sec" { results.throughput(step).0 } else { name };
+    let value =
+        |step: &str, target: usize| results.median(step, target, shown(step)).map_or("NA".into(), printed);
     let values = |step: &str| targets.iter().map(|target| value(step, *target)).collect::<Vec<_>>();
     if output == Output::Csv {
         let head: Vec<&str> = targets.iter().map(|target| names[*target]).collect();

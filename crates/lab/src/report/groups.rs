@@ -37,16 +37,59 @@ struct Row {
     spreads: Vec<Option<Spread>>,
 }
 
+/// A part of a table of steps.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Section {
+    /// Its heading; none where a table is not divided.
+    pub title: Option<&'static str>,
+    /// Numbers of its steps, in their order.
+    pub steps: Vec<usize>,
+}
+
+/// A line of a table of steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub enum Line {
+    /// A heading.
+    Title(&'static str),
+    /// The step of this number.
+    Step(usize),
+}
+
+impl Section {
+    /// Its heading, if it has one, and its steps.
+    pub fn lines(&self) -> impl Iterator<Item = Line> + '_ {
+        self.title.map(Line::Title).into_iter().chain(self.steps.iter().map(|step| Line::Step(*step)))
+    }
+}
+
+/// The group of a step that is a test of sysbench. Tests that are done before anything was written are in none.
+fn group_of(results: &Results, name: &str) -> Option<Group> {
+    let step = results.experiment.plan.steps.iter().find(|step| step.step.name == name)?;
+    let test = step.sql.as_ref()?.test()?;
+    (!test.name.contains(".pre_")).then(|| test.shape.group())
+}
+
+/// The parts of a table of all steps: with tests of sysbench the groups of published tables, and what is in none of them first;
+/// else one part.
+pub fn sections(results: &Results) -> Vec<Section> {
+    let of = |wanted: Option<Group>| -> Vec<usize> {
+        let is_of = |number: &usize| group_of(results, &results.steps[*number]) == wanted;
+        (0..results.steps.len()).filter(is_of).collect()
+    };
+    let others = of(None);
+    if others.len() == results.steps.len() {
+        return vec![Section { title: None, steps: others }];
+    }
+    let first = Section { title: Some("loads, and tests before any write"), steps: others };
+    let groups = Group::ALL.map(|group| Section { title: Some(group.title()), steps: of(Some(group)) });
+    std::iter::once(first).chain(groups).filter(|section| !section.steps.is_empty()).collect()
+}
+
 /// The groups that the experiment has tests of; none if it has no tests of sysbench.
 fn rows(results: &Results, base: usize) -> Vec<Row> {
     let plan = &results.experiment.plan;
-    let group_of = |name: &str| {
-        let step = plan.steps.iter().find(|step| step.step.name == name)?;
-        Some(step.sql.as_ref()?.test()?.shape.group())
-    };
     let row = |group: Group| {
-        // Steps that are done before anything was written are not among the tests of published groups.
-        let counts = |step: &&String| !step.contains(".pre_") && group_of(step) == Some(group);
+        let counts = |step: &&String| group_of(results, step) == Some(group);
         let steps: Vec<&String> = results.steps.iter().filter(counts).collect();
         let spread = |target: usize| {
             let ratio = |step: &&String| {
@@ -112,6 +155,39 @@ pub fn tables(results: &Results, base: usize) -> Markup {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::fake_record;
+    use outcrop_lab_sql::{Load, SqlStep, sysbench};
+
+    #[test]
+    fn tables_are_divided_into_the_published_groups_and_scans_have_their_unit() {
+        let (_temp, store) =
+            fake_record(2, &["fillseq", "overwrite", "readrandom", "fwdrange"], 1, &mut |_| {
+                vec![("ops_sec", 1000.0), ("krows_sec", 7.0)]
+            });
+        let mut results = Results::load(&store, 1).unwrap();
+        assert_eq!(sections(&results), [Section { title: None, steps: vec![0, 1, 2, 3] }]);
+        // The same record as if it were of a server.
+        let tests = ["insert_range=100", "point-query.pre_range=100", "scan_range=100"];
+        for (index, name) in tests.into_iter().enumerate() {
+            let test = sysbench::find(name).unwrap().name.to_string();
+            results.experiment.plan.steps[index + 1].sql =
+                Some(SqlStep { load: Load::Sysbench(test), tables: 1, rows: 10, engine: String::new() });
+        }
+        let divided: Vec<(&str, Vec<usize>)> =
+            sections(&results).into_iter().map(|section| (section.title.unwrap(), section.steps)).collect();
+        let wanted = [
+            ("loads, and tests before any write", vec![0, 2]),
+            ("range queries without aggregation", vec![3]),
+            ("writes", vec![1]),
+        ];
+        assert_eq!(divided, wanted);
+        let text = crate::report::show::compare(&results, 0, "ops_sec");
+        let place = |start: &str| text.lines().position(|line| line.starts_with(start)).unwrap();
+        assert!(place("readrandom") < place("range queries without") && place("writes") < place("overwrite"));
+        let scan = text.lines().find(|line| line.starts_with("fwdrange [krows/s]")).unwrap();
+        assert_eq!(scan.split_whitespace().nth(2), Some("7.000"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    }
 
     #[test]
     fn a_spread_has_its_ends_and_its_middle() {

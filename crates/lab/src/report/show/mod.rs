@@ -241,7 +241,14 @@ fn ratios(results: &Results, base: usize, metric: &str) -> Vec<String> {
     let table = results.table(base, metric);
     let offset = results.offset(base);
     let others: Vec<usize> = (0..headers.len()).filter(|target| *target != base).collect();
-    let first = results.steps.iter().map(String::len).max().unwrap_or(4);
+    // The base's throughput stands in the unit of its step; of other metrics there is one unit.
+    let label = |step: &String| match metric {
+        "ops_sec" => results.with_throughput_unit(step),
+        _ => step.clone(),
+    };
+    let sections = groups::sections(results);
+    let titles = sections.iter().filter_map(|section| section.title).map(str::len);
+    let first = results.steps.iter().map(|step| label(step).len()).chain(titles).max().unwrap_or(4);
     /// Letters of one ratio: `1.23 ±12.3 =`, or `not offered`.
     const CELL: usize = 13;
     let widest = headers.iter().map(|header| header.chars().count()).max().unwrap_or(0);
@@ -254,9 +261,21 @@ fn ratios(results: &Results, base: usize, metric: &str) -> Vec<String> {
     for columns in blocks {
         let mut rows = vec![vec!["step".to_string(), headers[base].clone()]];
         rows[0].extend(columns.iter().map(|column| headers[*column].clone()));
-        for (step, cells) in results.steps.iter().zip(&table) {
-            let median = cells[base].as_ref().map_or("NA".into(), |cell| amount(cell.median));
-            let mut row = vec![step.clone(), median];
+        for line in sections.iter().flat_map(groups::Section::lines) {
+            let number = match line {
+                groups::Line::Title(title) => {
+                    let empty = vec![String::new(); columns.len() + 1];
+                    rows.push(std::iter::once(title.to_string()).chain(empty).collect());
+                    continue;
+                }
+                groups::Line::Step(number) => number,
+            };
+            let (step, cells) = (&results.steps[number], &table[number]);
+            let median = match (metric, results.throughput(step).0) {
+                ("ops_sec", shown) if shown != metric => results.median(step, base, shown),
+                _ => cells[base].as_ref().map(|cell| cell.median),
+            };
+            let mut row = vec![label(step), median.map_or("NA".into(), amount)];
             row.extend(columns.iter().map(|column| {
                 let offered = results.not_offered(step, *column).is_none();
                 if offered { cell_text(cells[*column].as_ref()) } else { "not offered".to_string() }

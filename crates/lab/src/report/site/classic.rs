@@ -84,9 +84,9 @@ fn rates(results: &Results) -> Markup {
             tbody {
                 @for step in &results.steps {
                     tr {
-                        td { (short_name(step)) }
+                        td { (short_name(&results.with_throughput_unit(step))) }
                         @for target in real_targets(results) {
-                            td { (results.median(step, target, "ops_sec").map_or("NA".into(), amount)) }
+                            td { (results.median(step, target, results.throughput(step).0).map_or("NA".into(), amount)) }
                         }
                     }
                 }

@@ -3,7 +3,9 @@
 use super::{Table, charts, page};
 use crate::analysis::judge::{Verdict, Word};
 use crate::analysis::results::{Cell, Results};
+use crate::analysis::{plans, waits};
 use crate::probe::derive::metric;
+use crate::report::groups::{self, Line};
 use crate::report::show;
 use crate::report::text::amount;
 use maud::{Markup, html};
@@ -142,8 +144,14 @@ pub(super) fn relative(results: &Results, base: usize, table: &Table) -> Markup 
         div.scroll { table {
             (head(results, "step"))
             tbody {
-                @for (step, cells) in results.steps.iter().zip(table) {
-                    tr { td { (page::breakable_step(step)) } @for (target, cell) in cells.iter().enumerate() { (ratio(cell.as_ref(), target == base)) } }
+                @for line in groups::sections(results).iter().flat_map(groups::Section::lines) {
+                    @match line {
+                        Line::Title(title) => (step_row(results, title)),
+                        Line::Step(step) => tr {
+                            td { (page::breakable_step(&results.steps[step])) }
+                            @for (target, cell) in table[step].iter().enumerate() { (ratio(cell.as_ref(), target == base)) }
+                        },
+                    }
                 }
                 (offset_row(results, base))
             }
@@ -209,8 +217,15 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table, here: 
                 && targets[target].twin_of.is_none()
                 && let Some(explanation) = results.explain(step, target, base)
             {
+                // Of a server: what it said of itself.
+                let said = [
+                    plans::sentence(results, step, target, base),
+                    waits::sentence(results, step, target, base),
+                ];
+                let all: Vec<String> =
+                    std::iter::once(explanation.sentence).chain(said.into_iter().flatten()).collect();
                 let samples = super::cpu::anchor(results, step, target);
-                found.push((step, results.labels().swap_remove(target), explanation.sentence, samples));
+                found.push((step, results.labels().swap_remove(target), all.join("; "), samples));
             }
         }
     }
@@ -298,21 +313,29 @@ pub(crate) fn version_key(version: &str) -> Vec<u64> {
 /// Medians of throughput.
 pub(super) fn absolute(results: &Results) -> Markup {
     html! {
-        p.small { "Operations per second, medians over blocks." }
+        p.small { "Operations per second, unless the row has another unit; medians over blocks." }
         div.scroll { table {
             (head(results, "step"))
             tbody {
-                @for step in &results.steps {
-                    tr {
-                        td { (page::breakable_step(step)) }
-                        @for target in 0..results.labels().len() {
-                            td { (results.median(step, target, "ops_sec").map_or("NA".to_string(), amount)) }
-                        }
+                @for line in groups::sections(results).iter().flat_map(groups::Section::lines) {
+                    @match line {
+                        Line::Title(title) => (step_row(results, title)),
+                        Line::Step(step) => (absolute_row(results, &results.steps[step])),
                     }
                 }
             }
         } }
     }
+}
+
+fn absolute_row(results: &Results, step: &str) -> Markup {
+    let metric = results.throughput(step).0;
+    html! { tr {
+        td { (page::breakable_step(&results.with_throughput_unit(step))) }
+        @for target in 0..results.labels().len() {
+            td { (results.median(step, target, metric).map_or("NA".to_string(), amount)) }
+        }
+    } }
 }
 
 /// Percentiles and stalls.
@@ -332,9 +355,9 @@ pub(super) fn tails(results: &Results) -> Markup {
     }
 }
 
-/// A row that says which step the rows below it are of.
-pub(super) fn step_row(results: &Results, step: &str) -> Markup {
-    html! { tr { th scope="rowgroup" colspan=(results.labels().len() + 1) { (step) } } }
+/// A row that says what the rows below it are of: a step, or a group of steps.
+pub(super) fn step_row(results: &Results, title: &str) -> Markup {
+    html! { tr { th scope="rowgroup" colspan=(results.labels().len() + 1) { (title) } } }
 }
 
 /// The cell of a target, step and metric.

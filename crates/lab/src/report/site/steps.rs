@@ -30,11 +30,15 @@ fn seconds(results: &Results, step: &str) -> Markup {
     let most = all.flat_map(|row| row.result.per_second.iter().copied()).max().unwrap_or(0);
     let top = format!("{}/s", charts::short_count(most));
     html! {
-        h2 { "Operations in each second" }
+        @let scans = results.throughput(step).1.is_some();
+        h2 { @if scans { "Rows in each second" } @else { "Operations in each second" } }
         @if most == 0 {
             p { "The step took less than a second." }
         } @else {
-            p.small { "Operations per second, one line for each session; all charts have the same axes, from 0." }
+            p.small {
+                @if scans { "Rows per second of all clients" } @else { "Operations per second" }
+                ", one line for each session; all charts have the same axes, from 0."
+            }
             div.grid {
                 @for (target, name) in results.labels().into_iter().enumerate() {
                     @let sessions = results.rows(step, target).map(|row| row.result.per_second.as_slice()).collect::<Vec<_>>();
@@ -130,9 +134,13 @@ fn rates(times: &[i64], sectors: &[i64]) -> Vec<u64> {
 
 fn blocks(results: &Results, step: &str) -> Markup {
     let targets = results.labels();
-    let values: Vec<_> = (0..targets.len()).map(|target| results.values(step, target, "ops_sec")).collect();
+    let (metric, unit) = results.throughput(step);
+    let values: Vec<_> = (0..targets.len()).map(|target| results.values(step, target, metric)).collect();
     html! {
-        p.small { "Operations per second; targets of a block took turns, in balanced orders." }
+        p.small {
+            @if unit.is_some() { "Thousands of rows a second, of one client" } @else { "Operations per second" }
+            "; targets of a block took turns, in balanced orders."
+        }
         div.scroll { table {
             thead { tr { th { "block" } @for name in &targets { th { (page::breakable(name)) } } } }
             tbody {
