@@ -9,11 +9,13 @@
 
 use super::classic::Pivot;
 use super::model::{Row, Text};
+use super::names::{KROWS, is_scan};
 use super::report::Report;
 use super::tails::{Standstill, TailChange, standstill, tail_changes};
 use super::target::version_numbers;
 use super::{Effect, Repair};
 use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 /// An imported experiment.
@@ -92,6 +94,12 @@ pub struct MetricTable {
 }
 
 impl MetricTable {
+    /// The unit of a step's numbers: published rates of scans are thousands of rows a second, whatever the rest of the table is.
+    pub fn unit_of(&self, step: &str) -> &str {
+        let is_rate = self.relative_to.is_none() && self.name.split(", ").any(|name| name == "qps");
+        if is_rate && is_scan(step) { KROWS } else { &self.unit }
+    }
+
     /// A target's number over that of `base`; the number itself where the files have only ratios.
     pub fn ratio(&self, step: usize, target: usize, base: usize) -> Option<f64> {
         let value = self.values[step][target]?;
@@ -108,11 +116,41 @@ impl Group {
         self.metrics.iter().find(|table| table.name == name)
     }
 
-    /// The main metric of the table: throughput where there is one.
-    pub fn main_metric(&self) -> &MetricTable {
-        const MAIN: [&str; 5] = ["ops_sec", "qps", "ips", "cpu_us/o", "cpu/o"];
-        let main = MAIN.iter().find_map(|name| self.metric(name));
-        main.unwrap_or(&self.metrics[0])
+    /// The main metric of the table: throughput where there is one. A step has the first rate that is not 0 in it: loads of the
+    /// Insert Benchmark have a column of queries, and no queries. Where steps have different ones, a table of both.
+    pub fn main_metric(&self) -> Cow<'_, MetricTable> {
+        const RATES: [&str; 3] = ["ops_sec", "qps", "ips"];
+        const COSTS: [&str; 2] = ["cpu_us/o", "cpu/o"];
+        let known: Vec<&MetricTable> = RATES.iter().filter_map(|name| self.metric(name)).collect();
+        let has_any =
+            |table: &MetricTable, step: usize| table.values[step].iter().flatten().any(|value| *value != 0.0);
+        let of_step = |step: usize| known.iter().copied().find(|table| has_any(table, step));
+        let of_steps: Vec<Option<&MetricTable>> = (0..self.steps.len()).map(of_step).collect();
+        let mut used: Vec<&MetricTable> = Vec::new();
+        for table in of_steps.iter().flatten() {
+            if !used.iter().any(|known| known.name == table.name) {
+                used.push(table);
+            }
+        }
+        match used.as_slice() {
+            [] => {
+                let costs = COSTS.iter().find_map(|name| self.metric(name));
+                Cow::Borrowed(known.first().copied().or(costs).unwrap_or(&self.metrics[0]))
+            }
+            [one] => Cow::Borrowed(one),
+            [first, ..] => {
+                let names: Vec<&str> = used.iter().map(|table| table.name.as_str()).collect();
+                let values = of_steps
+                    .iter()
+                    .enumerate()
+                    .map(|(step, table)| table.unwrap_or(first).values[step].clone());
+                Cow::Owned(MetricTable {
+                    name: names.join(", "),
+                    values: values.collect(),
+                    ..(*first).clone()
+                })
+            }
+        }
     }
 
     /// Targets that differ in their version alone, in release order: what a line of a chart connects.
@@ -320,6 +358,45 @@ mod tests {
         };
         assert_eq!(titles(&["d/sum.a.6x.txt", "e", "d/sum.a.7x.txt"]), ["d/sum.a.*.txt", "e"]);
         assert_eq!(titles(&["d/sum.a.6x.txt", "d/sum.b.7x.txt"]), ["d/sum.a.6x.txt", "d/sum.b.7x.txt"]);
+    }
+
+    #[test]
+    fn loads_have_the_rate_of_their_rows_and_queries_that_of_queries() {
+        let target = |name: &str| ArchiveTarget {
+            name: name.to_string(),
+            engine: String::new(),
+            version: String::new(),
+            build: String::new(),
+            configuration: String::new(),
+        };
+        let metric = |name: &str, values: [[f64; 2]; 2]| MetricTable {
+            name: name.to_string(),
+            unit: "1/s".to_string(),
+            relative_to: None,
+            values: values.map(|row| row.map(Some).to_vec()).to_vec(),
+        };
+        let mut group = Group {
+            title: "t".to_string(),
+            targets: vec![target("a"), target("b")],
+            steps: vec!["l.i0".to_string(), "qr100".to_string()],
+            base: 0,
+            metrics: vec![
+                metric("ips", [[100.0, 150.0], [10.0, 10.0]]),
+                metric("qps", [[0.0, 0.0], [50.0, 40.0]]),
+            ],
+        };
+        let main = group.main_metric().into_owned();
+        assert_eq!(
+            (main.name.as_str(), main.ratio(0, 1, 0), main.ratio(1, 1, 0)),
+            ("ips, qps", Some(1.5), Some(0.8))
+        );
+        group.steps.pop();
+        group.metrics.iter_mut().for_each(|metric| _ = metric.values.pop());
+        assert_eq!(group.main_metric().name, "ips", "a file of one load alone");
+        group.metrics.remove(0);
+        assert_eq!(group.main_metric().name, "qps", "nothing else is there");
+        let units = ["scan_range=100", "point-query_range=100"].map(|step| group.metrics[0].unit_of(step));
+        assert_eq!(units, ["krows/s", "1/s"]);
     }
 
     #[test]

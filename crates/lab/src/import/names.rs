@@ -39,11 +39,19 @@ pub(super) fn repaired_step(step: &str, line: u32, sink: &mut Sink) -> Text {
     }
 }
 
+/// Unit of a scan's published rate: thousands of rows a second, of one client.
+pub(super) const KROWS: &str = "krows/s";
+
+/// Whether a sysbench test scans.
+pub(super) fn is_scan(step: &str) -> bool {
+    step.starts_with("scan")
+}
+
 /// Unit of a sysbench test's rate: scans count rows.
 pub(super) fn rate_unit(step: &str, line: u32, sink: &mut Sink) -> &'static str {
-    if step.starts_with("scan") {
+    if is_scan(step) {
         sink.repair(Repair::ScanInRows, line, step);
-        "krows/s"
+        KROWS
     } else {
         "1/s"
     }

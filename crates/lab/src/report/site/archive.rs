@@ -91,7 +91,7 @@ fn index(archive: &Archive, names: &[String], changes: &[Vec<TailChange>]) -> Ma
                     td data-of="targets" { (group.targets.len()) }
                     td data-of="steps" { (group.steps.len()) }
                     td data-of="metric" { (metric.name) }
-                    @for (of, end) in ["lowest", "highest"].into_iter().zip(extremes(group, metric)) { td data-of=(of) { (end) } }
+                    @for (of, end) in ["lowest", "highest"].into_iter().zip(extremes(group, &metric)) { td data-of=(of) { (end) } }
                 }
             } }
         } }
@@ -217,7 +217,7 @@ fn standstills(all: &[Standstill]) -> Markup {
 }
 
 fn table_page(group: &Group, changes: &[TailChange], number: usize, names: &[String]) -> Markup {
-    let main = group.main_metric();
+    let main = &*group.main_metric();
     let base = main.relative_to.clone().unwrap_or_else(|| group.targets[group.base].name.clone());
     let changes: Vec<(usize, &TailChange)> = changes.iter().map(|change| (number, change)).collect();
     html! {
@@ -231,13 +231,13 @@ fn table_page(group: &Group, changes: &[TailChange], number: usize, names: &[Str
             @if Better::of(&main.name) == Better::Lower { ", turned around since less is better" } ". "
             a href=(format!("csv/table-{}.csv", number + 1)) { "CSV" }
         }
-        (grid(group, &|step, target| ratio_cell(main, step, target, group.base)))
+        (grid(group, None, &|step, target| ratio_cell(main, step, target, group.base)))
         (super::archive_groups::table(group))
         (versions(group, main, &base))
         @if !changes.is_empty() { h2 { "Stalls" } (stall_table(&changes, None)) }
         @for metric in SHOWN.iter().filter_map(|name| group.metric(name)).filter(|metric| metric.relative_to.is_none()) {
             h2 { (metric.name) @if !metric.unit.is_empty() { " [" (metric.unit) "]" } }
-            (grid(group, &|step, target| value_cell(metric, step, target, group.base)))
+            (grid(group, Some(metric), &|step, target| value_cell(metric, step, target, group.base)))
         }
     }
 }
@@ -274,10 +274,14 @@ fn step_name(name: &str) -> Markup {
 /// The cell of a step and a target.
 type CellOf<'a> = &'a dyn Fn(usize, usize) -> Markup;
 
-/// A table whose columns are the fewer of steps and targets.
-fn grid(group: &Group, cell: CellOf<'_>) -> Markup {
+/// A table whose columns are the fewer of steps and targets. Steps whose values have another unit than the rest of `values` say so.
+fn grid(group: &Group, values: Option<&MetricTable>, cell: CellOf<'_>) -> Markup {
     let (steps, targets) = (0..group.steps.len(), 0..group.targets.len());
-    let step = |step: usize| step_name(&group.steps[step]);
+    let step = |step: usize| {
+        let name = &group.steps[step];
+        let unit = values.filter(|table| table.unit_of(name) != table.unit).map(|table| table.unit_of(name));
+        html! { (step_name(name)) @if let Some(unit) = unit { " [" (unit) "]" } }
+    };
     let target = |target: usize| target_name(short(&group.targets[target].name));
     html! {
         div.scroll { table {

@@ -10,29 +10,40 @@ use crate::report::text::amount;
 use crate::store::ArchiveRow;
 use maud::{Markup, html};
 use outcrop_lab_load::database::Durability;
+use outcrop_lab_sql::sysbench;
 
 /// File of the page.
 pub(super) const FILE: &str = "beside.html";
 
-/// Groups of steps, and the beginnings of their names; the first that fits is taken, the last takes all.
-const GROUPS: [(&str, &[&str]); 5] = [
-    ("Loads", &["fill", "bulkload", "l.i0"]),
-    ("Point lookups", &["read", "multiread", "point"]),
-    ("Range queries", &["fwdrange", "revrange", "range", "seek", "qr"]),
-    ("Writes", &["overwrite", "update", "append", "delete", "merge", "insert", "write"]),
+/// Groups of steps, and the beginnings of their names; the longest that fits is taken, that of the last fits all.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Loads", &["fill", "bulkload", "load", "l."]),
+    ("Point lookups", &["read", "multiread", "point", "random-points", "hot-points", "qp"]),
+    ("Range queries", &["fwdrange", "revrange", "range", "seek", "scan", "qr"]),
+    ("Range queries with aggregation", &["read-only"]),
+    ("Writes", &["overwrite", "update", "append", "delete", "merge", "insert", "write", "read-write"]),
     ("Others", &[""]),
 ];
 
 /// The group of a step. Lookups beside a writer are lookups.
 fn group_of(step: &str) -> usize {
-    GROUPS.iter().position(|(_, starts)| starts.iter().any(|start| step.starts_with(start))).unwrap_or(4)
+    let fit = |(_, starts): &(&str, &[&str])| {
+        let fitting = starts.iter().filter(|start| step.starts_with(**start)).map(|start| start.len() + 1);
+        fitting.max().unwrap_or(0)
+    };
+    let longest = GROUPS.iter().map(fit).max();
+    GROUPS.iter().position(|group| Some(fit(group)) == longest).unwrap_or(GROUPS.len() - 1)
 }
 
 /// Whether a published step is one of ours: files add what it was run with after a dot, `overwrite.t8.s0` with eight threads and
-/// without syncs. What was run otherwise, or with something unknown, is another step.
+/// without syncs. What was run otherwise, or with something unknown, is another step. sysbench's tests have whole names there;
+/// `point-query.pre` is another test than `point-query`.
 fn is_same(results: &Results, own: &str, published: &str) -> bool {
+    if let Some(test) = sysbench::find(own).filter(|_| sysbench::find(published).is_some()) {
+        return test.name == published;
+    }
     let planned = results.experiment.plan.steps.iter().find(|planned| planned.step.name == own);
-    let Some(step) = planned.map(|planned| &planned.step) else { return false };
+    let Some(step) = planned.map(|planned| &planned.step) else { return own == published };
     let fits = |part: &str| {
         let number = |letter: char| part.strip_prefix(letter)?.parse::<u64>().ok();
         match part {
@@ -40,11 +51,16 @@ fn is_same(results: &Results, own: &str, published: &str) -> bool {
             "wal_enabled" => step.durability != Durability::NoWal,
             "s0" => step.durability != Durability::Sync,
             "s1" => step.durability == Durability::Sync,
+            // A step of the Insert Benchmark, and its place among its like.
+            _ if number('L').is_some() => true,
             _ => number('t') == Some(step.threads.into()) || number('v') == Some(step.value_size as u64),
         }
     };
-    let mut parts = published.split('.');
-    own == published || (parts.next() == Some(own) && parts.all(fits))
+    match published.strip_prefix(own) {
+        Some("") => true,
+        Some(rest) => rest.strip_prefix('.').is_some_and(|parts| parts.split('.').all(fits)),
+        None => false,
+    }
 }
 
 /// A published row: its table, target, and place of the step.
@@ -85,7 +101,7 @@ pub(super) fn tables(results: &Results, archives: &[ArchiveRow]) -> Option<Marku
             @if !steps.is_empty() {
                 h2 { (name) }
                 div.scroll { table.words {
-                    thead { tr { th { "step" } th { "target" } th { "operations per second" } th { "to its base" } th { "its base" } } }
+                    thead { tr { th { "step" } th { "target" } th { "per second" } th { "to its base" } th { "its base" } } }
                     tbody { @for step in steps {
                         (own_rows(results, step, own_base))
                         @for row in published(results, archives, step) { (published_rows(&row)) }
@@ -98,13 +114,14 @@ pub(super) fn tables(results: &Results, archives: &[ArchiveRow]) -> Option<Marku
 
 fn own_rows(results: &Results, step: &str, base: usize) -> Markup {
     let names = results.labels();
-    let median = |target: usize| results.median(step, target, "ops_sec");
+    let (metric, unit) = results.throughput(step);
+    let median = |target: usize| results.median(step, target, metric);
     html! {
         @for target in crate::report::classic::real_targets(results) {
             @if let Some(rate) = median(target) {
                 tr {
-                    td { (breakable_step(step)) } td { (breakable(&names[target])) } td { (amount(rate)) }
-                    td { @if let Some(ratio) = results.ratio(step, target, base, "ops_sec") { (format!("{ratio:.2}")) } }
+                    td { (breakable_step(step)) } td { (breakable(&names[target])) } td { (rate_text(rate, unit)) }
+                    td { @if let Some(ratio) = results.ratio(step, target, base, metric) { (format!("{ratio:.2}")) } }
                     td { (breakable(&names[base])) }
                 }
             }
@@ -112,16 +129,22 @@ fn own_rows(results: &Results, step: &str, base: usize) -> Markup {
     }
 }
 
+/// A rate, with its unit unless that is operations per second.
+fn rate_text(rate: f64, unit: Option<&str>) -> String {
+    unit.map_or_else(|| amount(rate), |unit| format!("{} {unit}", amount(rate)))
+}
+
 fn published_rows(row: &Published<'_>) -> Markup {
     let Published { group, step } = *row;
     let metric = group.main_metric();
+    let unit = Some(metric.unit_of(&group.steps[step])).filter(|unit| *unit != metric.unit);
     html! {
         @for (target, column) in group.targets.iter().enumerate() {
             @if let Some(rate) = metric.values[step][target] {
                 tr.published {
                     td { (breakable_option(&group.steps[step])) }
                     td { (breakable_option(&column.name)) " " i { "published" } }
-                    td { (amount(rate)) }
+                    td { (rate_text(rate, unit)) }
                     td { @if let Some(ratio) = metric.ratio(step, target, group.base) { (format!("{ratio:.2}")) } }
                     td { (breakable_option(&group.targets[group.base].name)) }
                 }
@@ -199,6 +222,19 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn tests_of_sysbench_are_the_same_by_their_whole_names() {
+        let steps = ["point-query", "scan_range=100", "read-only_range=10", "qr100", "l.i0"];
+        let (_temp, store) = crate::testing::fake_record(2, &steps, 1, &mut |_| vec![("ops_sec", 1.0)]);
+        let results = Results::load(&store, 1).unwrap();
+        let fits = |own: &str, published: &str| is_same(&results, own, published);
+        assert!(fits("point-query", "point-query_range=100") && fits("qr100", "qr100.L1"));
+        assert!(fits("scan_range=100", "scan_range=100") && fits("l.i0", "l.i0"));
+        assert!(!fits("point-query", "point-query.pre_range=100"));
+        assert!(!fits("read-only_range=10", "read-only_range=100"));
+        assert!(!fits("qr100", "qr1000.L1") && !fits("l.i0", "l.i01"));
+    }
+
+    #[test]
     fn every_step_has_one_group() {
         for (step, name) in [
             ("fillseq", "Loads"),
@@ -206,6 +242,18 @@ pub(super) mod tests {
             ("fwdrangewhilewriting", "Range queries"),
             ("overwriteandwait", "Writes"),
             ("compact", "Others"),
+            ("l.i1", "Loads"),
+            ("l.x", "Loads"),
+            ("qp1000.L6", "Point lookups"),
+            ("qr100.L1", "Range queries"),
+            ("random-points_range=10", "Point lookups"),
+            ("hot-points_range=100", "Point lookups"),
+            ("points-covered-si_range=100", "Point lookups"),
+            ("scan_range=100", "Range queries"),
+            ("range-covered-pk_range=100", "Range queries"),
+            ("read-only-count_range=1000", "Range queries with aggregation"),
+            ("read-write_range=10", "Writes"),
+            ("write-only_range=10000", "Writes"),
         ] {
             assert_eq!(GROUPS[group_of(step)].0, name, "{step}");
         }
