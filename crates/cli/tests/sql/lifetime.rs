@@ -1,6 +1,6 @@
 //! Servers end with their sessions, however those end.
 
-use super::{FAR, Lab, both, experiment, one_of_each, servers};
+use super::{FAR, Lab, both, experiment, one_of_each, server};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
@@ -64,14 +64,21 @@ fn a_killed_run_leaves_no_process_and_goes_on() {
     assert_eq!(std::fs::read_dir(&data).unwrap().count(), 0, "nothing of either run is left");
 }
 
+/// Number of the process of PostgreSQL's server below `session`, once it accepts connections.
+fn ready(session: &Path) -> Option<u32> {
+    let text = std::fs::read_to_string(session.join("data/postmaster.pid")).ok()?;
+    let lines: Vec<&str> = text.lines().map(str::trim).collect();
+    (lines.last() == Some(&"ready")).then(|| lines[0].parse().unwrap())
+}
+
 #[test]
 fn a_server_that_is_killed_fails_its_session_and_not_the_run() {
-    let servers = servers();
-    if servers.is_empty() {
-        return;
-    }
-    let servers = &servers[..1];
-    let lab = Lab::new(&experiment(servers, "sysbench", "'load', 'point-query', 'insert'", 1.5, ""));
+    let Some(server) = server("postgres") else { return };
+    // Two targets, of which one goes on without the other, and two blocks, of which the second has both again.
+    let more = "configs = ['one', 'two']\n[config.one]\n[config.two]\n";
+    let steps = "'load', 'point-query', 'insert'";
+    let text = experiment(std::slice::from_ref(&server), "sysbench", steps, 1.0, more);
+    let lab = Lab::new(&text.replace("rounds = 1", "rounds = 2"));
     let data = lab.dir.path().join("data");
     let mut run = lab
         .command(&["run", "t.toml", "--data", data.to_str().unwrap()])
@@ -81,29 +88,35 @@ fn a_server_that_is_killed_fails_its_session_and_not_the_run() {
         .unwrap();
     let said = BufReader::new(run.stderr.take().unwrap());
     let deadline = Instant::now() + FAR;
-    let server = loop {
+    // The second is started once the first waits for its turns.
+    let first = loop {
         assert!(Instant::now() < deadline && run.try_wait().unwrap().is_none(), "the run did not begin");
-        let ids = processes(&data);
-        let is_server = |id: &&u32| {
-            let line = std::fs::read(format!("/proc/{id}/cmdline")).unwrap_or_default();
-            let first = line.split(|byte| *byte == 0).next().unwrap_or_default();
-            // Not one that makes a data directory: those have no socket.
-            let listens = String::from_utf8_lossy(&line).contains("/socket");
-            listens && (first.ends_with(b"/bin/postgres") || first.ends_with(b"/bin/mysqld"))
-        };
-        if let Some(id) = ids.iter().find(is_server) {
-            break *id;
+        match [0, 1].map(|session| ready(&data.join(format!("session-{session}")))) {
+            [Some(first), Some(_)] => break first,
+            _ => std::thread::sleep(Duration::from_millis(10)),
         }
-        std::thread::sleep(Duration::from_millis(20));
     };
-    let killed = std::process::Command::new("kill").args(["-9", &server.to_string()]).status().unwrap();
+    let killed = std::process::Command::new("kill").args(["-9", &first.to_string()]).status().unwrap();
     assert!(killed.success());
-    run.wait().unwrap();
+    assert!(run.wait().unwrap().success(), "the run goes on");
     let said: Vec<String> = said.lines().map_while(Result::ok).collect();
-    let [experiment, sessions, _, events] = lab.recorded();
-    assert_eq!(experiment["status"], "done", "the run goes on");
-    assert_eq!(sessions[0]["outcome"], "failed", "{events}");
-    let why = sessions[0]["error"].as_str().unwrap();
-    assert!(why.contains("server") || why.contains("come up"), "{why} {said:?}");
+    let [experiment, sessions, measured, events] = lab.recorded();
+    assert_eq!(experiment["status"], "done");
+    let sessions = sessions.as_array().unwrap();
+    let (failed, done): (Vec<_>, Vec<_>) =
+        sessions.iter().partition(|session| session["outcome"] == "failed");
+    assert_eq!((failed.len(), done.len()), (1, 3), "{events} {said:?}");
+    assert_eq!(failed[0]["block"], 0);
+    let why = failed[0]["error"].as_str().unwrap();
+    assert!(why.starts_with("step "), "it was at work: {why}");
+    // The other one of the block, and both of the next.
+    let of_others = measured.as_array().unwrap().iter().filter(|row| row["session"] != failed[0]["id"]);
+    assert_eq!(of_others.count(), 9, "{measured}");
+    let remark = format!("block 1: {why}");
+    assert!(events.to_string().contains(remark.split('\n').next().unwrap()), "{events}");
+    assert!(said.iter().any(|line| line.contains("block 1: step ")), "{said:?}");
+    let page = lab.text(&["report", "1", "-o", "site"]);
+    let page = std::fs::read_to_string(lab.dir.path().join(page.trim())).unwrap();
+    assert!(page.contains("failed in block 1: step "), "the page says so");
     assert!(processes(&data).is_empty());
 }

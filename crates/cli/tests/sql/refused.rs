@@ -2,6 +2,7 @@
 
 use super::foreign::{Foreign, PASSWORD, free_port};
 use super::{Lab, experiment, server, servers};
+use outcrop_lab::planning::plan::Plan;
 use outcrop_lab_sql::Connection;
 use std::net::TcpListener;
 use std::path::Path;
@@ -124,8 +125,11 @@ fn the_shipped_experiments_are_planned_with_settings_that_their_servers_know() {
             config.as_table_mut().unwrap().insert("file".into(), file.into());
         }
         let lab = Lab::new(&toml::to_string(&value).unwrap());
-        let plan =
-            lab.text(&["plan", "t.toml", "--keys", "20000", "--seconds", "1", "--budget", "15m", "--json"]);
+        let plan = lab.text(&["plan", "t.toml", "--budget", "15m", "--json"]);
+        let sized: Plan = serde_json::from_str(&plan).unwrap();
+        let estimate = sized.estimate().seconds;
+        assert!(estimate <= 901.0, "{name}: about {estimate:.0} s of 900");
+        assert!(sized.steps.iter().all(|step| step.step.seconds > 0.0), "{name}: every step has some time");
         let plan: serde_json::Value = serde_json::from_str(&plan).unwrap();
         assert_eq!(
             (&plan["left_out"], &plan["budget_seconds"]),
