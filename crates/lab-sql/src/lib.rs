@@ -17,6 +17,7 @@ pub mod address;
 pub mod connection;
 pub mod insert_benchmark;
 pub mod inside;
+mod myrocks;
 mod mysql;
 pub mod pool;
 mod postgres;

@@ -4,6 +4,7 @@
 
 use crate::address::{Address, Product};
 use crate::connection::Connection;
+use crate::myrocks;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
@@ -114,6 +115,13 @@ pub fn rest(address: &Address, seconds: f64) -> Result<(), String> {
     };
     match address.product {
         Product::Postgres => upkeep(&mut connection),
+        // It has no pages to flush.
+        Product::MySql if myrocks::has_tables(&mut connection)? => {
+            of_tables(address, &tables)?;
+            myrocks::rest(&mut connection, seconds)?;
+            std::thread::sleep(Duration::from_secs_f64(seconds).saturating_sub(begun.elapsed()));
+            Ok(())
+        }
         Product::MySql => {
             // All of them before any is changed: the low-water mark follows the mark down.
             let were = dirty_page_settings(&mut connection)?;

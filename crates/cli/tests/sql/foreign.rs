@@ -59,7 +59,7 @@ pub fn free_port() -> u16 {
 }
 
 /// Where the files of a server are that the lab has fetched: its plan says so.
-fn basedir(server: &str) -> PathBuf {
+pub fn basedir(server: &str) -> PathBuf {
     let lab = Lab::new(&experiment(&[server.to_string()], "sysbench", "'load', 'scan'", 0.2, ""));
     let plan: serde_json::Value = serde_json::from_str(&lab.text(&["plan", "t.toml", "--json"])).unwrap();
     plan["targets"][0]["source"]["Server"]["place"]["Own"]["basedir"].as_str().unwrap().into()

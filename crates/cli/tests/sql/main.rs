@@ -1,6 +1,7 @@
 //! The lab on real servers, as a user runs it. `cargo xtask sql` fetches them and names them in `OUTCROP_SERVERS`; without it
 //! these tests skip themselves.
 
+mod basedir;
 #[path = "../it/browser.rs"]
 mod browser;
 mod data;

@@ -297,7 +297,11 @@ fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<
             names => names.iter().map(|name| (name.as_str(), &experiment.config[name])).collect(),
         };
         for (name, config) in configs {
-            targets.push(target(experiment, set, &found, name, config, file, machine)?);
+            let planned = target(experiment, set, &found, name, config, file, machine)?;
+            match config::missing(&planned.source)? {
+                Some(why) => left_out.push((planned.name, why)),
+                None => targets.push(planned),
+            }
         }
     }
     for (index, target) in targets.iter().enumerate() {

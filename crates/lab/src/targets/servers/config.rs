@@ -5,8 +5,8 @@
 //! name = value                           workers = {cores 0.5}              -> workers = 1
 //! ```
 
-use super::ServerSpec;
-use super::{mysql, postgres};
+use super::{ServerLocation, ServerSpec, mysql, postgres};
+use crate::run::child::Source;
 use outcrop_lab_sql::Product;
 use std::path::Path;
 
@@ -74,6 +74,20 @@ pub fn settings(text: &str) -> Vec<(usize, &str, &str)> {
 
 fn offset(text: &str, part: &str) -> usize {
     part.as_ptr() as usize - text.as_ptr() as usize
+}
+
+/// Why a server cannot run with its settings, although it knows them: a plugin that they load is not there.
+///
+/// # Errors
+/// A sentence if the server cannot be asked.
+pub fn missing(source: &Source) -> Result<Option<String>, String> {
+    let Source::Server(spec) = source else { return Ok(None) };
+    match (&spec.place, spec.product) {
+        (ServerLocation::Own { basedir, config, .. }, Product::MySql) => {
+            mysql::missing_plugin(basedir, config)
+        }
+        _ => Ok(None),
+    }
 }
 
 /// Refuses settings that the server at `basedir` does not know; `file` is what the text is called.

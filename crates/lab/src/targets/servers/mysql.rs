@@ -176,25 +176,86 @@ pub(super) fn address(sockets: &Path, port: Option<u16>, secret: Option<&Secret>
 /// # Errors
 /// A sentence if it cannot be asked.
 pub(super) fn known_settings(basedir: &Path) -> Result<Vec<String>, String> {
+    help(basedir).map(|text| named(&text))
+}
+
+/// The help of the server, which lists its options and the values of its variables.
+fn help(basedir: &Path) -> Result<String, String> {
     let program = program(basedir);
     let (name, value) = libraries(basedir);
     let output = Command::new(&program)
         .args(["--no-defaults", "--verbose", "--help", "--user=nobody"])
+        .arg(format!("--basedir={}", basedir.display()))
         .arg(format!("--lc-messages-dir={}", share(basedir).display()))
         .env(name, value)
         .stdin(Stdio::null())
         .output()
         .map_err(|error| format!("{}: {error}", program.display()))?;
-    let text = String::from_utf8_lossy(&output.stdout);
-    let names = named(&text);
-    match names.is_empty() {
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    match named(&text).is_empty() {
         true => {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.lines().last().unwrap_or("nothing").to_string();
             Err(format!("{} --verbose --help lists no settings: {last}", program.display()))
         }
-        false => Ok(names),
+        false => Ok(text),
     }
+}
+
+/// Why the server cannot take the settings of `config`: a plugin that they load and that is not there.
+///
+/// # Errors
+/// A sentence if the server cannot be asked where its plugins are.
+pub(super) fn missing_plugin(basedir: &Path, config: &str) -> Result<Option<String>, String> {
+    let libraries = plugins(config);
+    if libraries.is_empty() {
+        return Ok(None);
+    }
+    let own =
+        super::config::settings(config).into_iter().rev().find(|(_, name, _)| is_named(name, "plugin_dir"));
+    let dir = match own {
+        Some((_, _, value)) => PathBuf::from(value),
+        None => {
+            let text = help(basedir)?;
+            let value = variable(&text, "plugin-dir");
+            PathBuf::from(
+                value.ok_or_else(|| format!("{}: it does not say where plugins are", basedir.display()))?,
+            )
+        }
+    };
+    let missing = libraries.into_iter().find(|library| !dir.join(library).exists());
+    Ok(missing.map(|library| {
+        let package = match library.as_str() {
+            "ha_rocksdb.so" => "; of Debian's MariaDB: apt-get install mariadb-plugin-rocksdb",
+            _ => "",
+        };
+        format!("its plugin {library} is not in {}{package}", dir.display())
+    }))
+}
+
+/// Whether a setting has this name, in any of its spellings.
+fn is_named(setting: &str, name: &str) -> bool {
+    let plain = setting.replace('-', "_");
+    plain.strip_prefix("loose_").unwrap_or(&plain) == name
+}
+
+/// The files of the plugins that `config` loads: `plugin_load_add = a;name=b.so`.
+fn plugins(config: &str) -> Vec<String> {
+    let loads = |name: &str| is_named(name, "plugin_load_add") || is_named(name, "plugin_load");
+    let settings = super::config::settings(config).into_iter().filter(|(_, name, _)| loads(name));
+    let entries = settings.flat_map(|(_, _, value)| value.trim_matches('"').split(';'));
+    let file = |entry: &str| {
+        let library = entry.rsplit('=').next().unwrap_or_default().trim();
+        if library.contains('.') { library.to_string() } else { format!("{library}.so") }
+    };
+    entries.filter(|entry| !entry.trim().is_empty()).map(file).collect()
+}
+
+/// The value of a variable in the help of a server.
+fn variable(help: &str, name: &str) -> Option<String> {
+    let mut lines = help.lines().skip_while(|line| !line.starts_with("---"));
+    let line = lines.find(|line| line.split_whitespace().next() == Some(name))?;
+    Some(line[name.len()..].trim().to_string()).filter(|value| !value.is_empty())
 }
 
 /// Names in the help of a server: of its options, `  -p, --port=#  ..` or `  --plugin-load-add=name`, and of the variables that it lists
@@ -230,5 +291,21 @@ mod tests {
                     ------------ ---\nback-log   80\nport  3306\n\nTo see\n";
         assert_eq!(named(help), ["back_log", "port", "port", "plugin_load_add"]);
         assert!(named("mysqld: cannot start\n").is_empty());
+        assert_eq!(variable(help, "port").as_deref(), Some("3306"));
+        assert_eq!((variable(help, "back"), variable(help, "-P,")), (None, None));
+    }
+
+    #[test]
+    fn plugins_of_settings_are_looked_for_before_anything_is_started() {
+        let config =
+            "[mysqld]\n# plugin_load_add = no\nplugin_load_add = ha_rocksdb\nplugin-load=\"x=auth.so;b\"\n";
+        assert_eq!(plugins(config), ["ha_rocksdb.so", "auth.so", "b.so"]);
+        let temp = tempfile::tempdir().unwrap();
+        let config = format!("plugin_load_add = ha_rocksdb\nloose-plugin-dir = {}\n", temp.path().display());
+        let why = missing_plugin(Path::new("/none"), &config).unwrap().unwrap();
+        assert!(why.contains("ha_rocksdb.so is not in") && why.contains("mariadb-plugin-rocksdb"), "{why}");
+        std::fs::write(temp.path().join("ha_rocksdb.so"), "").unwrap();
+        assert_eq!(missing_plugin(Path::new("/none"), &config), Ok(None));
+        assert_eq!(missing_plugin(Path::new("/none"), "port = 1\n"), Ok(None), "and is not asked");
     }
 }
