@@ -67,13 +67,15 @@ impl Client {
         let mut result = self.0.exec_iter(statement, parameters).map_err(refused)?;
         let mut answer = Answer::default();
         let returns_rows = !result.columns().as_ref().is_empty();
+        // Once the answer has been read, it says 0.
+        let affected = result.affected_rows();
         for row in result.by_ref() {
             let row = row.map_err(refused)?;
             answer.rows += 1;
             answer.bytes += (0..row.len()).map(|column| row.as_ref(column).map_or(0, size)).sum::<u64>();
         }
         if !returns_rows {
-            answer.rows = result.affected_rows();
+            answer.rows = affected;
         }
         Ok(answer)
     }
