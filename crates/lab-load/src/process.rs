@@ -24,6 +24,10 @@ pub struct ProcessUsage {
     /// Times a thread was made to give it up.
     #[serde(default)]
     pub involuntary_switches: u64,
+    /// Bytes that it had read from devices, and bytes that it gave to them less what it took back. Of a server's processes; of this
+    /// one samplers know.
+    #[serde(default)]
+    pub device_bytes: Option<[u64; 2]>,
     /// The processor's counts, where it counts.
     #[serde(default)]
     pub processor: ProcessorCounts,
@@ -46,6 +50,7 @@ impl ProcessUsage {
             rss_bytes: pages * 4096,
             voluntary_switches: count(Usage::voluntary_context_switches),
             involuntary_switches: count(Usage::involuntary_context_switches),
+            device_bytes: None,
             processor: processor::read(),
         }
     }
@@ -58,6 +63,7 @@ impl ProcessUsage {
             rss_bytes: self.rss_bytes,
             voluntary_switches: self.voluntary_switches - before.voluntary_switches,
             involuntary_switches: self.involuntary_switches - before.involuntary_switches,
+            device_bytes: None,
             processor: self.processor.since(before.processor),
         }
     }
@@ -70,9 +76,19 @@ impl ProcessUsage {
             rss_bytes: later.rss_bytes,
             voluntary_switches: self.voluntary_switches + later.voluntary_switches,
             involuntary_switches: self.involuntary_switches + later.involuntary_switches,
+            device_bytes: both(self.device_bytes, later.device_bytes, |so_far, later| so_far + later),
             processor: self.processor.followed_by(later.processor),
         }
     }
+}
+
+/// Two pairs of bytes made one, if both are known.
+pub fn both(
+    one: Option<[u64; 2]>,
+    other: Option<[u64; 2]>,
+    make: impl Fn(u64, u64) -> u64,
+) -> Option<[u64; 2]> {
+    one.zip(other).map(|([a, b], [c, d])| [make(a, c), make(b, d)])
 }
 
 /// The value of `LD_PRELOAD` by which `libraries` are loaded with a program, in this order. Those whose paths the dynamic

@@ -56,6 +56,18 @@ impl Inside {
         Ok(text.and_then(|text| text.split('.').next()?.parse().ok()))
     }
 
+    /// Bytes of the connection's database: its tables and indexes with what is free in them. `None` where only files say so.
+    ///
+    /// # Errors
+    /// The server's words.
+    pub fn database_bytes(&mut self) -> Result<Option<u64>, String> {
+        let text = match self.connection.product() {
+            Product::Postgres => self.connection.value("SELECT pg_database_size(current_database())")?,
+            Product::MySql => None,
+        };
+        Ok(text.and_then(|text| text.parse().ok()))
+    }
+
     /// The current state of each of the load's connections that is at work: `running`, or the name of what it waits
     /// for.
     ///

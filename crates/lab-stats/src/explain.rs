@@ -168,7 +168,7 @@ const fn price(
 /// Counters that can explain time, and what a unit of them usually costs on machines of the 2020s: a switch to another thread
 /// and back 2 us, a page fault 0.5 us, a kilobyte read 25 us (4 KiB in 0.1 ms) unless the device's own latency is given, a
 /// kilobyte written 0.5 us (2 GB/s). Factors of two do not matter to an order by cost.
-pub const PRICES: [Price; 12] = [
+pub const PRICES: [Price; 14] = [
     price("load_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time"),
     price("back_cpu_us/o", Cause::Cpu, Some(1_000.0), false, "processor time in the background"),
     // Of a process in which nothing but the counted threads works.
@@ -185,6 +185,20 @@ pub const PRICES: [Price; 12] = [
         Some(2_000.0),
         false,
         "switches to wait, which suggests contention or IO",
+    ),
+    price(
+        "server_vcs/o",
+        Cause::Contention,
+        Some(2_000.0),
+        false,
+        "switches of the server to wait, which suggests contention or IO",
+    ),
+    price(
+        "server_ivcs/o",
+        Cause::Contention,
+        Some(2_000.0),
+        false,
+        "switches of the server that others forced",
     ),
     price("ivcs/o", Cause::Contention, Some(2_000.0), false, "switches that others forced"),
     price("fault/o", Cause::Memory, Some(500.0), false, "page faults"),

@@ -41,6 +41,8 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         waits: Default::default(),
         plans: None,
         row_seconds: None,
+        search_seconds: None,
+        database_bytes: None,
         rows: None,
         samples: outcrop_lab_load::steps::new_histogram(),
         responses: outcrop_lab_load::steps::new_histogram(),

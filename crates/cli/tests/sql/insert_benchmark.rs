@@ -26,11 +26,19 @@ fn every_step_runs_on_every_server_and_keeps_or_misses_its_rate_in_words() {
             _ => None,
         };
         assert!(exactly.map_or(ops > 0, |exactly| ops == exactly), "{name}: {ops}");
+        let metric = |name: &str| row["metrics"][name].as_f64();
+        let deletes = name.starts_with('q') || matches!(name, "l.i1" | "l.i2");
+        assert_eq!(metric("delete_search").is_some_and(|seconds| seconds > 0.0), deletes, "{name}: {row}");
+        let [database, files] = ["dbgb1", "dbgb2"].map(|name| metric(name).unwrap());
+        assert!(database > 0.0 && database < files, "{name}: {database} of {files} GB");
         if name.starts_with('q') {
             let found = row["result"]["found"].as_u64().unwrap();
             assert!(found > 0 && found <= ops * 10, "{name}: {found} rows of {ops} queries");
             let note = row["result"]["note"].as_str().unwrap();
             assert!(note.contains("rows inserted and"), "{note}");
+            // Eight statements of 50 rows, and the one that each was at when the step ended.
+            let rows = [0, 1].map(|of| row["result"]["rows"][of].as_u64().unwrap());
+            assert!(rows[0].abs_diff(rows[1]) <= 10 * 50, "{name}: {rows:?}");
             let kept = row["result"]["writer_achieved"].as_f64().unwrap();
             let labels = row["labels"].as_array().unwrap();
             let missed = labels.iter().any(|label| label["name"] == "writer behind");

@@ -70,6 +70,12 @@ pub struct StepResult {
     /// operations.
     #[serde(default)]
     pub row_seconds: Option<[f64; 2]>,
+    /// Seconds that deleters of oldest rows spent looking for the oldest, if a step does such a thing.
+    #[serde(default)]
+    pub search_seconds: Option<f64>,
+    /// Bytes of a server's database at the end, and of all its files, if it says so.
+    #[serde(default)]
+    pub database_bytes: Option<[u64; 2]>,
     /// All samples, nanoseconds.
     #[serde(skip, default = "new_histogram")]
     pub samples: Histogram<u64>,
@@ -153,6 +159,11 @@ impl StepResult {
                 .row_seconds
                 .map(|[i, d]| self.row_seconds.map_or([i, d], |so_far| [so_far[0] + i, so_far[1] + d]))
                 .or(self.row_seconds),
+            search_seconds: match (self.search_seconds, later.search_seconds) {
+                (Some(so_far), Some(later)) => Some(so_far + later),
+                (so_far, later) => so_far.or(later),
+            },
+            database_bytes: later.database_bytes.or(self.database_bytes),
             samples: self.samples,
             responses: self.responses,
         }
@@ -195,6 +206,8 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         plans: None,
         rows: None,
         row_seconds: None,
+        search_seconds: None,
+        database_bytes: None,
         samples: histogram,
         responses: new_histogram(),
     }

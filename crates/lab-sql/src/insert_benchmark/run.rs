@@ -48,6 +48,8 @@ struct Common<'a> {
     seed: u64,
     /// The work of threads that are not counted: those that insert, and those that delete.
     beside: [Beside; 2],
+    /// Nanoseconds that deleters spent looking for the oldest row.
+    searched: AtomicU64,
     error: Mutex<Option<String>>,
 }
 
@@ -138,6 +140,7 @@ pub fn run(
         over: AtomicBool::new(false),
         seed: step.seed,
         beside: [Beside::new(begun), Beside::new(begun)],
+        searched: AtomicU64::new(0),
         error: Mutex::new(None),
     };
     let mut result = std::thread::scope(|scope| {
@@ -166,6 +169,8 @@ pub fn run(
     // Those that are not counted begin earlier and end later than those that are.
     let seconds = [0, 1].map(|of: usize| common.beside[of].seconds().unwrap_or(result.seconds));
     result.row_seconds = Some(seconds);
+    let deletes = matches!(insert.phase, Phase::Churn | Phase::Query(..));
+    result.search_seconds = deletes.then(|| common.searched.load(Ordering::Relaxed) as f64 / 1e9);
     result.rows = Some(match insert.phase {
         Phase::Fill | Phase::Churn => [result.ops, deleted],
         Phase::Index => [u64::from(ROWS_BEFORE_INDEX * step.threads), 0],
@@ -202,7 +207,7 @@ fn delete_in_step(common: &Common<'_>, number: u32) -> Result<(), String> {
     let mut deleter = Deleter::new(common.pool, number, common.step.batch)?;
     common.beside[1].timed(|| {
         while lockstep.wait(Side::Delete) != Turn::Over {
-            common.beside[1].add(deleter.delete()?);
+            delete(common, &mut deleter)?;
             lockstep.done(Side::Delete);
         }
         Ok(())
@@ -226,11 +231,20 @@ fn delete_at(common: &Common<'_>, number: u32, rate: u32) -> Result<(), String> 
     let mut deleter = Deleter::new(common.pool, number, batch)?;
     common.beside[1].timed(|| {
         at_rate(common, (number, Side::Delete), rate / batch, || {
-            common.beside[1].add(deleter.delete()?);
+            delete(common, &mut deleter)?;
             common.cursors[number as usize - 1].store(deleter.cursor(), Ordering::Relaxed);
             Ok(())
         })
     })
+}
+
+/// One statement of a deleter that is not counted.
+fn delete(common: &Common<'_>, deleter: &mut Deleter<'_>) -> Result<(), String> {
+    let before = deleter.searching;
+    common.beside[1].add(deleter.delete()?);
+    let searched = deleter.searching - before;
+    common.searched.fetch_add(searched.as_nanos() as u64, Ordering::Relaxed);
+    Ok(())
 }
 
 /// Does so many statements in each second, as soon as the second begins and the other side of the table is not too far
@@ -400,6 +414,7 @@ mod unit {
             over: AtomicBool::new(false),
             seed: 1,
             beside: [Beside::new(begun), Beside::new(begun)],
+            searched: AtomicU64::new(0),
             error: Mutex::new(None),
         }
     }

@@ -38,7 +38,7 @@ const COSTS: [&str; 11] = [
 const THREADS: [&str; 2] = ["load_cpu_us/o", "back_cpu_us/o"];
 
 /// The columns in place of the first of [`COSTS`] where clients and their server are counted apart.
-const APART: [&str; 3] = ["server_cpu_us/o", "client_cpu_us/o", "redo_KB/o"];
+const APART: [&str; 5] = ["server_cpu_us/o", "client_cpu_us/o", "redo_KB/o", "server_vcs/o", "server_ivcs/o"];
 
 /// An experiment with its measurements.
 pub struct Results {

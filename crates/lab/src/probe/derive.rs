@@ -5,6 +5,7 @@ use super::sources::{TICKS_PER_SECOND, processors};
 use crate::analysis::judge::Better;
 use crate::experiment::steps::PlannedStep;
 use outcrop_lab_load::StepResult;
+use outcrop_lab_load::process::ProcessUsage;
 use std::collections::BTreeMap;
 
 /// One metric.
@@ -35,6 +36,9 @@ pub const METRICS: &[MetricRow] = &[
     higher("krows_sec", "1000/s", "of a scan: thousands of rows / seconds of one client's scans"),
     higher("insert_sec", "1/s", "rows inserted, by counted operations or beside them / seconds of doing so"),
     higher("delete_sec", "1/s", "rows deleted / seconds of doing so"),
+    lower("delete_search", "s", "seconds that deleters of the oldest rows spent looking for the oldest"),
+    lower("dbgb1", "GB", "bytes of the database of a server at the end / 10^9"),
+    lower("dbgb2", "GB", "bytes of all files of a server at the end / 10^9"),
     higher("rate_p50_floor", "1/s", "operations per second that half of the whole seconds reached"),
     higher("rate_p99_floor", "1/s", "operations per second that 99 of 100 whole seconds reached"),
     higher("mb_sec", "MB/s", "key and value bytes of the operations / 2^20 / seconds"),
@@ -75,6 +79,12 @@ pub const METRICS: &[MetricRow] = &[
     lower("cs/o", "1", "context switches of the host / operations"),
     lower("vcs/o", "1", "times a thread of the process went to wait / operations"),
     lower("ivcs/o", "1", "times a thread of the process was made to wait / operations"),
+    lower("server_vcs/o", "1", "times a living thread of the server's processes went to wait / operations"),
+    lower(
+        "server_ivcs/o",
+        "1",
+        "times a living thread of the server's processes was made to wait / operations",
+    ),
     lower("net_KB/o", "KB", "KB over the loopback device / operations"),
     lower("busiest_cpu", "%", "busy time of the busiest processor / time"),
     lower("r/o", "1", "device reads / operations"),
@@ -96,11 +106,15 @@ pub const METRICS: &[MetricRow] = &[
     lower("compaction_cpu_s", "s", "processor seconds in them"),
     lower("stall", "%", "share of the time writes were stalled, by the engine's count"),
     lower("stalls", "1", "times writes were slowed or stopped, by the engine's count"),
-    lower("proc_rKB/o", "KB", "bytes that the session's process read from devices / operations"),
+    lower(
+        "proc_rKB/o",
+        "KB",
+        "bytes that the session's process, or its server's processes, read from devices / operations",
+    ),
     lower(
         "proc_wKB/o",
         "KB",
-        "bytes that the session's process gave to devices, less what it took back / operations",
+        "bytes that the session's process, or its server's processes, gave to devices, less what was taken back / operations",
     ),
     lower(
         "instr/o",
@@ -185,6 +199,13 @@ pub fn derive(
         let [inserting, deleting] = result.row_seconds.unwrap_or([seconds; 2]);
         set("insert_sec", inserted as f64 / inserting.max(1e-9));
         set("delete_sec", deleted as f64 / deleting.max(1e-9));
+    }
+    if let Some(seconds) = result.search_seconds {
+        set("delete_search", seconds);
+    }
+    if let Some([database, files]) = result.database_bytes {
+        set("dbgb1", database as f64 / 1e9);
+        set("dbgb2", files as f64 / 1e9);
     }
     if step.sql.is_some() {
         set("rate_p50_floor", rate_floor(&result.per_second, 0.5));
@@ -277,12 +298,18 @@ fn from_readings(
     per_op("cs/o", delta("context_switches"));
     per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
     per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));
-    // Of a step on a server the process that is read is the client, which reads and writes nothing.
+    let of_server =
+        |count: fn(&ProcessUsage) -> u64| result.server.as_ref().map(|server| count(server) as f64);
+    per_op("server_vcs/o", of_server(|server| server.voluntary_switches));
+    per_op("server_ivcs/o", of_server(|server| server.involuntary_switches));
+    let of_device = |which: usize| Some(result.server?.device_bytes?[which] as f64);
+    // Of a step on a server the process that is sampled is the client, which reads and writes nothing.
     let of_process = |name: &str| delta(name).filter(|_| step.sql.is_none());
     let written = of_process("process.write_bytes")
         .map(|written| (written - delta("process.cancelled_bytes").unwrap_or(0.0)).max(0.0));
-    per_op("proc_rKB/o", of_process("process.read_bytes").map(|bytes| bytes / 1024.0));
-    per_op("proc_wKB/o", written.map(|bytes| bytes / 1024.0));
+    let read = of_process("process.read_bytes").or(of_device(0));
+    per_op("proc_rKB/o", read.map(|bytes| bytes / 1024.0));
+    per_op("proc_wKB/o", written.or(of_device(1)).map(|bytes| bytes / 1024.0));
     let counted = &result.usage.processor;
     for (name, count) in [
         ("instr/o", counted.instructions),
@@ -426,7 +453,6 @@ fn variation(per_second: &[u64]) -> f64 {
 mod tests {
     use super::*;
     use crate::probe::{SERIES, series_index, sources};
-    use outcrop_lab_load::process::ProcessUsage;
     use outcrop_lab_sql::insert_benchmark::{Phase, Queries, run::InsertStep};
     use outcrop_lab_sql::{Load, SqlStep};
 
@@ -547,7 +573,13 @@ mod tests {
         assert!(of_client.iter().all(|name| !foreign.contains_key(*name)), "{foreign:?}");
         assert_eq!(rss_max(&step, &edges, &result), None);
         result.server = Some(ProcessUsage { rss_bytes: 90 << 20, ..ProcessUsage::default() });
-        assert_eq!(derive(&step, &result, &edges[0], &edges[1], 0.0)["rss"], 90.0);
+        let own = derive(&step, &result, &edges[0], &edges[1], 0.0);
+        assert_eq!(own["rss"], 90.0);
+        assert!(!own.contains_key("proc_wKB/o"), "it was not told");
+        let server = result.server.as_mut().unwrap();
+        (server.device_bytes, server.voluntary_switches) = (Some([1000 << 10, 2000 << 10]), 3000);
+        let own = derive(&step, &result, &edges[0], &edges[1], 0.0);
+        assert_eq!((own["proc_rKB/o"], own["proc_wKB/o"], own["server_vcs/o"]), (1.0, 2.0, 3.0));
     }
 
     #[test]

@@ -14,7 +14,7 @@ use crate::run::data_dir;
 use crate::targets::servers::ServerSpec;
 use crate::targets::servers::running::{Server, check_space};
 use crate::targets::servers::tree;
-use outcrop_lab_load::process::ProcessUsage;
+use outcrop_lab_load::process::{self, ProcessUsage};
 use outcrop_lab_load::{Step, StepResult};
 use outcrop_lab_sql::{Inside, Pool, step};
 use std::io::BufRead;
@@ -123,6 +123,9 @@ impl Worker<'_> {
         if let (Some([_, last]), true) = (&mut result.plans, slice.is_last()) {
             *last = inside.plans(sql)?;
         }
+        if slice.is_last() {
+            result.database_bytes = self.server.database_bytes(inside.database_bytes()?);
+        }
         self.server.pause()?;
         if !planned.only_reads() {
             data_dir::write_out(&self.assignment.dir)?;
@@ -173,6 +176,7 @@ fn since(after: &ProcessUsage, before: &ProcessUsage) -> ProcessUsage {
         rss_bytes: after.rss_bytes,
         voluntary_switches: after.voluntary_switches.saturating_sub(before.voluntary_switches),
         involuntary_switches: after.involuntary_switches.saturating_sub(before.involuntary_switches),
+        device_bytes: process::both(after.device_bytes, before.device_bytes, u64::saturating_sub),
         processor: after.processor,
     }
 }
@@ -213,9 +217,11 @@ mod tests {
         let usage = |seconds: f64, switches: u64| ProcessUsage {
             user_seconds: seconds,
             voluntary_switches: switches,
+            device_bytes: Some([switches, 100 * switches]),
             ..ProcessUsage::default()
         };
         let used = since(&usage(2.0, 3), &usage(1.5, 10));
-        assert_eq!((used.user_seconds, used.voluntary_switches), (0.5, 0));
+        assert_eq!((used.user_seconds, used.voluntary_switches, used.device_bytes), (0.5, 0, Some([0, 0])));
+        assert_eq!(since(&usage(2.0, 5), &usage(1.5, 3)).device_bytes, Some([2, 200]));
     }
 }

@@ -395,7 +395,7 @@ pub(super) fn with_unit(name: &str) -> String {
 }
 
 /// Metrics of what an operation costs.
-pub(super) const HARDWARE: [&str; 18] = [
+pub(super) const HARDWARE: [&str; 23] = [
     "cpu_us/o",
     "proc_cpu_us/o",
     "load_cpu_us/o",
@@ -406,6 +406,8 @@ pub(super) const HARDWARE: [&str; 18] = [
     "cs/o",
     "vcs/o",
     "ivcs/o",
+    "server_vcs/o",
+    "server_ivcs/o",
     "r/o",
     "rKB/o",
     "w/o",
@@ -414,6 +416,9 @@ pub(super) const HARDWARE: [&str; 18] = [
     "write_amp",
     "rss",
     "rss_max",
+    "delete_search",
+    "dbgb1",
+    "dbgb2",
 ];
 
 /// Those of `names` that any measurement has: engines have no server, and servers no write amplification.

@@ -111,6 +111,18 @@ impl Server {
         self.guarded.as_ref().map(|guarded| tree::usage(guarded.guard.id()))
     }
 
+    /// Bytes of the lab's database, which is `known` if the server said it itself, and of all its files; `None` of a server that is
+    /// somebody else's.
+    pub fn database_bytes(&self, known: Option<u64>) -> Option<[u64; 2]> {
+        let data = self.guarded.as_ref()?.log.with_file_name("data");
+        let database = known.unwrap_or_else(|| {
+            // MyRocks has one directory for all databases, of which the lab's is the only one with rows.
+            let places = [upkeep::DATABASE, ".rocksdb", "#rocksdb"].map(|name| data.join(name));
+            places.iter().map(|place| bytes_below(place)).sum()
+        });
+        Some([database, bytes_below(&data)])
+    }
+
     /// The version text of the server, and all its settings as `name=value` lines.
     ///
     /// # Errors
@@ -173,6 +185,17 @@ impl Server {
             Err(TryRecvError::Disconnected) => Some(format!("the server is gone{}", guarded.last_words())),
         }
     }
+}
+
+/// Bytes of the files below `dir`, of those that are there when they are looked at.
+fn bytes_below(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    entries.map(bytes).sum()
 }
 
 fn version_of(connection: &mut Connection) -> Result<String, String> {

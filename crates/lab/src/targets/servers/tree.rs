@@ -1,6 +1,6 @@
 //! The processes of a server: all that descend from its guard.
 
-use outcrop_lab_load::process::ProcessUsage;
+use outcrop_lab_load::process::{self, ProcessUsage};
 use rustix::io::Errno;
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::HashMap;
@@ -119,11 +119,13 @@ pub fn described(root: u32) -> String {
     if all.is_empty() { "no processes".to_string() } else { all.join(", ") }
 }
 
-/// The usage of all processes below `root`, those included that they have waited for. Memory is the sum of what each
-/// has for itself, and once the most that one has resident of what they share. Switches are those of living threads.
+/// The usage of all processes below `root`, those included that they have waited for: of their times, reads and writes the kernel
+/// gives a parent those of its children. Memory is the sum of what each has for itself, and once the most that one has resident
+/// of what they share. Switches are those of living threads. Reads and writes are not known if those of one are not told.
 pub fn usage(root: u32) -> ProcessUsage {
     let mut sum = ProcessUsage::default();
     let mut shared = 0;
+    let mut device = Some([0; 2]);
     for id in descendants(root) {
         let Some(stat) = stat(id) else { continue };
         let ticks = |field: usize| stat.number(field).unwrap_or(0) as f64 / TICKS;
@@ -132,6 +134,7 @@ pub fn usage(root: u32) -> ProcessUsage {
         let (own, with_others) = memory_of(&text_of(id, "status"));
         sum.rss_bytes += own;
         shared = with_others.max(shared);
+        device = process::both(device, device_bytes(id), |sum, own| sum + own);
         let tasks = std::fs::read_dir(format!("/proc/{id}/task")).into_iter().flatten().flatten();
         for task in tasks {
             let text = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
@@ -144,7 +147,25 @@ pub fn usage(root: u32) -> ProcessUsage {
         }
     }
     sum.rss_bytes += shared;
+    sum.device_bytes = device;
     sum
+}
+
+/// Bytes that a process had read from devices, and bytes that it gave to them less what it took back; 0 if it has ended.
+fn device_bytes(id: u32) -> Option<[u64; 2]> {
+    match std::fs::read_to_string(format!("/proc/{id}/io")) {
+        Ok(text) => device_bytes_of(&text),
+        Err(error) if error.kind() == std::io::ErrorKind::PermissionDenied => None,
+        Err(_) => Some([0; 2]),
+    }
+}
+
+fn device_bytes_of(io: &str) -> Option<[u64; 2]> {
+    let bytes = |name: &str| -> Option<u64> {
+        io.lines().find_map(|line| line.strip_prefix(name))?.trim().parse().ok()
+    };
+    let taken_back = bytes("cancelled_write_bytes:")?;
+    Some([bytes("read_bytes:")?, bytes("write_bytes:")?.saturating_sub(taken_back)])
 }
 
 /// Resident bytes of a process by its status: its own, and those of files and shared memory.
@@ -184,6 +205,50 @@ mod tests {
         let status = "VmRSS:\t  100 kB\nRssAnon:\t      12 kB\nRssFile:\t  8 kB\nRssShmem:\t 80 kB\n";
         assert_eq!(memory_of(status), (12 << 10, 88 << 10));
         assert_eq!(memory_of("Name: kthreadd\n"), (0, 0));
+    }
+
+    #[test]
+    fn writes_that_were_taken_back_reached_no_device() {
+        let io = "rchar: 9\nwchar: 9\nread_bytes: 4096\nwrite_bytes: 12288\ncancelled_write_bytes: 8192\n";
+        assert_eq!(device_bytes_of(io), Some([4096, 4096]));
+        assert_eq!(device_bytes_of("rchar: 9\n"), None);
+        assert_eq!(device_bytes(u32::MAX), Some([0; 2]), "a process that has ended");
+    }
+
+    #[test]
+    fn what_a_child_that_ended_has_written_is_its_parent_s() {
+        use std::io::{BufRead, BufReader};
+        /// Writes 256 KiB below its argument in a process of its own, and waits.
+        const SCRIPT: &str = r#"sh -c 'dd if=/dev/zero of="$0/f" bs=4096 count=64 conv=fsync 2>/dev/null' "$0"; echo written; read line"#;
+        let program = std::env::current_exe().unwrap();
+        let temp = tempfile::tempdir_in(program.parent().unwrap()).unwrap();
+        let own = || device_bytes(std::process::id()).map_or(0, |[_, written]| written);
+        let before = own();
+        std::fs::write(temp.path().join("own"), [1; 4096]).unwrap();
+        std::fs::File::open(temp.path().join("own")).unwrap().sync_all().unwrap();
+        if own() == before {
+            return println!("skipped: nothing below {} is written to a device", temp.path().display());
+        }
+        // What is below the first process is counted: a second one does the work.
+        let mut child = Command::new("sh")
+            .args(["-c", r#"sh -c "$1" "$0"; :"#])
+            .arg(temp.path())
+            .arg(SCRIPT)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let written = usage(std::process::id()).device_bytes;
+        drop(child.stdin.take());
+        child.wait().unwrap();
+        assert_eq!(
+            line,
+            "written
+"
+        );
+        assert!(written.is_some_and(|[_, written]| written >= 64 * 4096), "{written:?}");
     }
 
     #[test]
