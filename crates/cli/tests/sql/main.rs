@@ -12,6 +12,7 @@ mod lifetime;
 #[path = "../it/look.rs"]
 mod look;
 mod pages;
+mod planted;
 mod refused;
 mod statements;
 mod sysbench;

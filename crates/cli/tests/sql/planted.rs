@@ -1,0 +1,50 @@
+//! A regression of known size on one of two equal servers is called, with its cause: of the client, and of the server.
+//!
+//! What is planted is many times what an event costs, and costs are compared by processor time: a machine that is busy with
+//! something else can hide neither.
+
+use super::{Lab, experiment, server};
+use serde_json::Value;
+
+/// Runs point queries on `server` plain and with `slower` in its configuration; gives the verdict's word, processor time of the
+/// server and of the client, each as the target's over the base's, and the explanation as text.
+fn beside(server: &str, slower: &str) -> (String, [f64; 2], String) {
+    let more = format!("configs = ['plain', 'slower']\n[config.plain]\n[config.slower]\n{slower}\n");
+    let text = experiment(&[server.to_string()], "sysbench", "'load', 'point-query'", 0.4, &more);
+    let lab = Lab::new(&text.replace("rounds = 1", "rounds = 6"));
+    lab.text(&["run", "t.toml"]);
+    // It ends with a status of its own where something got slower.
+    let compared: Value = serde_json::from_slice(&lab.output(&["compare", "1", "--json"]).stdout).unwrap();
+    let of_queries = |cell: &&Value| cell["step"] == "point-query" && cell["verdict"].is_object();
+    let cell = compared["cells"].as_array().unwrap().iter().find(of_queries).unwrap();
+    let explained: Value =
+        serde_json::from_str(&lab.text(&["explain", "1", "point-query", "slower", "--json"])).unwrap();
+    let costs = ["server_cpu_us/o", "client_cpu_us/o"].map(|name| {
+        let of = |side: &str| explained["medians"][side][name].as_f64().unwrap();
+        of("target") / of("base")
+    });
+    let word = cell["verdict"]["word"].as_str().unwrap().to_string();
+    (word, costs, lab.text(&["explain", "1", "point-query", "slower"]))
+}
+
+#[test]
+fn a_planted_cost_is_called_with_its_cause() {
+    let Some(server) = server("postgres") else { return };
+    let (word, [of_server, of_client], explained) = beside(&server, "planted = 10.0");
+    assert_eq!(word, "regression", "{explained}");
+    assert!(of_client > 3.0 && of_client > 2.0 * of_server, "{explained}");
+}
+
+#[test]
+fn a_cost_of_the_server_is_told_from_one_of_its_client() {
+    let Some(server) = server("postgres") else { return };
+    // Each execution of a prepared statement is planned anew, and parse trees and plans go to the log.
+    let slow = "settings = '''\nplan_cache_mode = force_custom_plan\ndebug_print_parse = on\ndebug_print_rewritten = on\n\
+                debug_print_plan = on\n'''";
+    let (word, [of_server, of_client], explained) = beside(&server, slow);
+    assert_eq!(word, "regression", "{explained}");
+    assert!(of_server > 3.0 && of_server > 2.0 * of_client, "{explained}");
+    assert!(explained.contains("plan_cache_mode"), "an option that differs is named: {explained}");
+    // Ten times a second somebody looks: the server is seen at work.
+    assert!(explained.contains("connections were seen in") && explained.contains("running"), "{explained}");
+}
