@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! RocksDB's library, copied twice  ->  outcrop lab run, beside a burner of processor time  ->  outcrop lab compare --json
+//! with --server NAME@VERSION: a SQL server, twice; what is planted is the client's
 //! ```
 //! Simulated attacks are in `crates/lab/src/analysis/attacks.rs`; this prints the same columns for real runs. It needs a machine
 //! on which nothing else works, and takes about a minute and a half for each run at the usual size. How long a run takes is measured
@@ -20,12 +21,36 @@ const VERSION: &str = "11.8.1";
 const ROUNDS: usize = 6;
 /// Steps that are timed; the load is not.
 const STEPS: [&str; 3] = ["readrandom", "fwdrange", "overwriteandwait"];
+/// The same of a SQL server.
+const SQL_STEPS: [&str; 3] = ["point-query_range=100", "read-only_range=100", "update-index_range=100"];
 
 /// The time that a run is to take, and how often it is done.
 struct Size {
     runs: usize,
     seconds: f64,
     keys: u64,
+}
+
+/// The two that are equal.
+enum Equals {
+    /// One library, copied twice.
+    Library([PathBuf; 2]),
+    /// A server, `NAME@VERSION`.
+    Server(String),
+}
+
+impl Equals {
+    fn steps(&self) -> [&'static str; 3] {
+        match self {
+            Equals::Library(_) => STEPS,
+            Equals::Server(_) => SQL_STEPS,
+        }
+    }
+
+    /// Whether the burner can tell when the attacked target is at work.
+    fn allows(&self, load: Load) -> bool {
+        load != Load::BesideTarget || matches!(self, Equals::Library(_))
+    }
 }
 
 /// When the burner works.
@@ -62,37 +87,45 @@ struct Tally {
     twin: [usize; 2],
 }
 
-/// See the module. `--runs N` (5), `--seconds S` of a step (4), `--keys N` (200000), `--attack N` for one line alone.
+/// See the module. `--runs N` (5), `--seconds S` of a step (4), `--keys N` (200000), `--attack N` for one line alone,
+/// `--server NAME@VERSION` for a SQL server in place of RocksDB.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     let mut size = Size { runs: 5, seconds: 4.0, keys: 200_000 };
-    let mut only = None;
+    let (mut only, mut server) = (None, None);
     for pair in arguments.chunks(2) {
-        let [flag, value] = pair else { return Err(format!("{} takes a number", pair[0])) };
+        let [flag, value] = pair else { return Err(format!("{} takes a value", pair[0])) };
+        if *flag == "--server" {
+            server = Some(value.to_string());
+            continue;
+        }
         let number: f64 = value.parse().map_err(|_| format!("{flag} {value}: not a number"))?;
         match *flag {
             "--runs" => size.runs = number as usize,
             "--seconds" => size.seconds = number,
             "--keys" => size.keys = number as u64,
             "--attack" => only = Some(number as usize),
-            _ => return Err(format!("unknown flag {flag}; there are --runs, --seconds, --keys, --attack")),
+            _ => {
+                return Err(format!(
+                    "unknown flag {flag}; there are --runs, --seconds, --keys, --attack, --server"
+                ));
+            }
         }
     }
-    let library = maven::obtain("rocksdb", VERSION).map_err(|error| error.to_string())?;
     cargo(&["build", "--quiet", "--release", "-p", "outcrop-cli"], None)?;
     let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
     let dir: PathBuf = target.join("attacks");
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
-    let copies = ["base", "other"].map(|name| dir.join(format!("librocksdb-{name}.so")));
-    for copy in &copies {
-        std::fs::copy(&library, copy).map_err(|error| format!("{}: {error}", copy.display()))?;
-    }
-    let bench = Bench { dir, program: target.join("release/outcrop"), copies, size };
+    let equals = match server {
+        Some(server) => Equals::Server(server),
+        None => Equals::Library(copies(&dir)?),
+    };
+    let bench = Bench { dir, program: target.join("release/outcrop"), equals, size };
     // The length of a run; what it says is not counted.
     let mut whole = bench.one(0.0, Load::Never, 0, f64::INFINITY, &mut Tally::default())?;
     println!("| attack | called | the same | unknown | twin called |\n|---|---:|---:|---:|---:|");
     for (number, (name, planted, load)) in ATTACKS.iter().enumerate() {
-        if only.is_some_and(|only| only != number + 1) {
+        if only.is_some_and(|only| only != number + 1) || !bench.equals.allows(*load) {
             continue;
         }
         let mut tally = Tally::default();
@@ -105,11 +138,21 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// What all runs share.
+/// RocksDB's library twice in `dir`.
+fn copies(dir: &Path) -> Result<[PathBuf; 2], String> {
+    let library = maven::obtain("rocksdb", VERSION).map_err(|error| error.to_string())?;
+    let copies = ["base", "other"].map(|name| dir.join(format!("librocksdb-{name}.so")));
+    for copy in &copies {
+        std::fs::copy(&library, copy).map_err(|error| format!("{}: {error}", copy.display()))?;
+    }
+    Ok(copies)
+}
+
+/// The parts that all runs share.
 struct Bench {
     dir: PathBuf,
     program: PathBuf,
-    copies: [PathBuf; 2],
+    equals: Equals,
     size: Size,
 }
 
@@ -123,10 +166,10 @@ impl Bench {
         whole: f64,
         tally: &mut Tally,
     ) -> Result<f64, String> {
-        let Bench { dir, program, copies, size } = self;
+        let Bench { dir, program, equals, size } = self;
         let (file, store, data) = (dir.join("attack.toml"), dir.join("record.sqlite"), dir.join("data"));
         let _ = std::fs::remove_file(&store);
-        std::fs::write(&file, experiment(copies, planted, size))
+        std::fs::write(&file, experiment(equals, planted, size))
             .map_err(|error| format!("{}: {error}", file.display()))?;
         let lab = |words: &[&str]| {
             let mut command = Command::new(program);
@@ -139,7 +182,11 @@ impl Bench {
             let threads = std::thread::available_parallelism().map_or(1, usize::from);
             let burners: Vec<_> = (0..threads)
                 .map(|thread| {
-                    let (done, other) = (&done, &copies[1]);
+                    let done = &done;
+                    let other = match equals {
+                        Equals::Library([_, other]) => other.as_path(),
+                        Equals::Server(_) => Path::new(""),
+                    };
                     scope.spawn(move || burn(load, other, whole, number as u64 * 64 + thread as u64, done))
                 })
                 .collect();
@@ -163,7 +210,7 @@ impl Bench {
             serde_json::from_slice(&compared.stdout).map_err(|error| format!("lab compare: {error}"))?;
         for cell in report["cells"].as_array().into_iter().flatten() {
             let (target, step) = (cell["target"].as_str().unwrap_or(""), cell["step"].as_str().unwrap_or(""));
-            let Some(word) = cell["verdict"]["word"].as_str().filter(|_| STEPS.contains(&step)) else {
+            let Some(word) = cell["verdict"]["word"].as_str().filter(|_| equals.steps().contains(&step)) else {
                 continue;
             };
             let is_call = matches!(word, "regression" | "improvement");
@@ -178,26 +225,39 @@ impl Bench {
     }
 }
 
-/// The experiment: a library, its copy with what is planted, and its twin.
-fn experiment(copies: &[PathBuf; 2], planted: f64, size: &Size) -> String {
-    let steps: Vec<String> = STEPS.iter().map(|step| format!("'{step}'")).collect();
-    let target = |build: &str, copy: &Path, config: &str| {
-        format!(
-            "\n[[target]]\nengine = 'rocksdb'\nlibrary = '{}'\nbuild = '{build}'\n{config}",
-            copy.display()
-        )
+/// The experiment: two equal targets, the second with what is planted, and the twin of the first.
+fn experiment(equals: &Equals, planted: f64, size: &Size) -> String {
+    let steps: Vec<String> = equals.steps().iter().map(|step| format!("'{step}'")).collect();
+    let Size { seconds, keys, .. } = size;
+    let (load, base, workload, targets) = match equals {
+        Equals::Library([first, second]) => {
+            let target = |build: &str, copy: &Path, config: &str| {
+                let library = copy.display();
+                format!(
+                    "\n[[target]]\nengine = 'rocksdb'\nlibrary = '{library}'\nbuild = '{build}'\n{config}"
+                )
+            };
+            let config = if planted > 0.0 { "configs = ['slower']\n" } else { "" };
+            let targets = target("base", first, "") + &target("other", second, config);
+            ("fillseq", "rocksdb@base".to_string(), format!("kind = 'byrx'\nkeys = {keys}\n"), targets)
+        }
+        Equals::Server(server) => {
+            let targets =
+                format!("\n[[target]]\nserver = '{server}'\nconfigs = ['base', 'slower']\n[config.base]\n");
+            // Most of the machine's memory is free for either.
+            let workload =
+                format!("kind = 'sysbench'\nrows = {keys}\npostwrite_seconds = 0\nmemory_share = 0.3\n");
+            ("load", format!("{server}/base"), workload, targets)
+        }
     };
-    let planted =
-        if planted > 0.0 { format!("\n[config.slower]\nplanted = {planted}\n") } else { String::new() };
-    let config = if planted.is_empty() { "" } else { "configs = ['slower']\n" };
+    let slower = match (equals, planted > 0.0) {
+        (Equals::Library(_), false) => String::new(),
+        _ => format!("\n[config.slower]\nplanted = {planted:?}\n"),
+    };
     format!(
-        "title = 'Attack'\nbase = 'rocksdb@base'\nsteps = ['fillseq', {}]\n[workload]\nkind = 'byrx'\nkeys = {}\nseconds = {:?}\n\
-         [design]\nrounds = {ROUNDS}\naa = true\nallow_oversubscription = true\n{}{}{planted}",
-        steps.join(", "),
-        size.keys,
-        size.seconds,
-        target("base", &copies[0], ""),
-        target("other", &copies[1], config)
+        "title = 'Attack'\nbase = '{base}'\nsteps = ['{load}', {}]\n[workload]\n{workload}seconds = {seconds:?}\n\
+         [design]\nrounds = {ROUNDS}\naa = true\nallow_oversubscription = true\n{targets}{slower}",
+        steps.join(", ")
     )
 }
 

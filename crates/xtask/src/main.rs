@@ -21,7 +21,7 @@
 //! cargo xtask calls ...        the same calls on RocksDB and on Outcrop, compared to the letter
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
-//! cargo xtask sql             the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
+//! cargo xtask sql              the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
 //! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
 //! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
 //! cargo xtask twins ...        records live experiments of a library against itself, for a test; needs a quiet machine
@@ -147,7 +147,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("instructions", || instructions::run(false, install))?;
     if offline {
         eprintln!(
-            "xtask: --offline: no bindings from the registry, no trials, tools and ping-pong of RocksDB"
+            "xtask: --offline: no bindings from the registry, no SQL servers, no trials, tools and ping-pong of RocksDB"
         );
         return Ok(());
     }
@@ -157,6 +157,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;
+    step("sql", || sql::run_short(install))?;
     step("calls", pingpong::calls_of_tree)?;
     step("options", pingpong::options_of_tree)?;
     step("pingpong", pingpong::of_tree)
