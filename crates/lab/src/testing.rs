@@ -41,6 +41,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         waits: Default::default(),
         plans: None,
         row_seconds: None,
+        beside: None,
         search_seconds: None,
         database_bytes: None,
         rows: None,

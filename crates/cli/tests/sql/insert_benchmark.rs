@@ -31,6 +31,15 @@ fn every_step_runs_on_every_server_and_keeps_or_misses_its_rate_in_words() {
         assert_eq!(metric("delete_search").is_some_and(|seconds| seconds > 0.0), deletes, "{name}: {row}");
         let [database, files] = ["dbgb1", "dbgb2"].map(|name| metric(name).unwrap());
         assert!(database > 0.0 && database < files, "{name}: {database} of {files} GB");
+        let beside = |of: usize| {
+            let seconds = row["result"]["beside"][of]["rows_per_second"].as_array();
+            seconds.map_or(0, |seconds| seconds.iter().map(|rows| rows.as_u64().unwrap()).sum())
+        };
+        let counted = if name.starts_with('q') { [0, 1] } else { [1, 1] };
+        for of in counted {
+            let rows = if deletes { row["result"]["rows"][of].as_u64().unwrap() } else { 0 };
+            assert_eq!(beside(of), rows, "{name}: rows of all seconds are all rows");
+        }
         if name.starts_with('q') {
             let found = row["result"]["found"].as_u64().unwrap();
             assert!(found > 0 && found <= ops * 10, "{name}: {found} rows of {ops} queries");

@@ -3,13 +3,14 @@
 //! ```text
 //! run_step -> threads: measure.rs, worker.rs (operations, measured), writer.rs (the writer beside them) -> StepResult
 //!                      pace.rs (when an operation starts), limit.rs (rates of writers), upkeep.rs (shapes of the tree)
-//! definition.rs: what a step is          result.rs: what it gave
+//! definition.rs: what a step is          result.rs: what it gave, beside.rs: what threads beside it did
 //! ```
 //! In a closed loop a latency sample is the time since the previous completion in the same thread: it includes making
 //! the key and any pause of the client. In an open loop operations are due at their times, and the time since then, the
 //! response time, is kept beside the service time. The background writer of the "whilewriting" steps is held to a rate
 //! and counted apart.
 
+pub mod beside;
 mod definition;
 mod limit;
 mod measure;

@@ -1,6 +1,7 @@
 //! The results of a step: sums over its threads, and percentiles of all samples.
 
 use super::OpenLoopResult;
+use super::beside::BesideResult;
 use super::limit::RateReport;
 use super::measure::ThreadResult;
 use crate::counters::Counters;
@@ -70,6 +71,9 @@ pub struct StepResult {
     /// operations.
     #[serde(default)]
     pub row_seconds: Option<[f64; 2]>,
+    /// The statements of those that insert and of those that delete beside the counted operations, if a step has such.
+    #[serde(default)]
+    pub beside: Option<[BesideResult; 2]>,
     /// Seconds that deleters of oldest rows spent looking for the oldest, if a step does such a thing.
     #[serde(default)]
     pub search_seconds: Option<f64>,
@@ -159,6 +163,7 @@ impl StepResult {
                 .row_seconds
                 .map(|[i, d]| self.row_seconds.map_or([i, d], |so_far| [so_far[0] + i, so_far[1] + d]))
                 .or(self.row_seconds),
+            beside: later.beside.or(self.beside),
             search_seconds: match (self.search_seconds, later.search_seconds) {
                 (Some(so_far), Some(later)) => Some(so_far + later),
                 (so_far, later) => so_far.or(later),
@@ -206,6 +211,7 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         plans: None,
         rows: None,
         row_seconds: None,
+        beside: None,
         search_seconds: None,
         database_bytes: None,
         samples: histogram,

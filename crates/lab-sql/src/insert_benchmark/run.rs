@@ -12,6 +12,7 @@ use super::lockstep::{Lockstep, Side, Turn};
 use super::roles::{Deleter, Inserter, Querier};
 use super::{Phase, Queries, rows, table_name};
 use crate::pool::Pool;
+use outcrop_lab_load::steps::beside::BesideResult;
 use outcrop_lab_load::steps::{Done, Operate, run_operations};
 use outcrop_lab_load::{Progress, Step, StepResult};
 use serde::{Deserialize, Serialize};
@@ -56,6 +57,7 @@ struct Common<'a> {
 /// Rows, and the time they took.
 struct Beside {
     rows: AtomicU64,
+    statements: Mutex<BesideResult>,
     /// From the start of the first thread to the end of the last, since the beginning of the step.
     span: Mutex<Option<[Duration; 2]>>,
     begun: Instant,
@@ -63,11 +65,14 @@ struct Beside {
 
 impl Beside {
     fn new(begun: Instant) -> Beside {
-        Beside { rows: AtomicU64::new(0), span: Mutex::new(None), begun }
+        let statements = Mutex::new(BesideResult::default());
+        Beside { rows: AtomicU64::new(0), statements, span: Mutex::new(None), begun }
     }
 
-    fn add(&self, rows: u64) {
+    /// Notes a statement on `rows` rows that has just ended and `took` so long.
+    fn add(&self, rows: u64, took: Duration) {
         self.rows.fetch_add(rows, Ordering::Relaxed);
+        self.statements.lock().expect("nobody panics with it").note(self.begun.elapsed(), rows, took);
     }
 
     /// Runs a thread of this kind, whose connection is there, and notes when.
@@ -169,6 +174,11 @@ pub fn run(
     // Those that are not counted begin earlier and end later than those that are.
     let seconds = [0, 1].map(|of: usize| common.beside[of].seconds().unwrap_or(result.seconds));
     result.row_seconds = Some(seconds);
+    let done = common
+        .beside
+        .each_ref()
+        .map(|beside| std::mem::take(&mut *beside.statements.lock().expect("nobody panics with it")));
+    result.beside = done.iter().any(|done| !done.is_empty()).then_some(done);
     let deletes = matches!(insert.phase, Phase::Churn | Phase::Query(..));
     result.search_seconds = deletes.then(|| common.searched.load(Ordering::Relaxed) as f64 / 1e9);
     result.rows = Some(match insert.phase {
@@ -219,8 +229,9 @@ fn insert_at(common: &Common<'_>, number: u32, rate: u32, seed: u64) -> Result<(
     let mut inserter = Inserter::new(common.pool, number, batch, seed)?;
     common.beside[0].timed(|| {
         at_rate(common, (number, Side::Insert), rate / batch, || {
+            let begun = Instant::now();
             inserter.insert()?;
-            common.beside[0].add(u64::from(batch));
+            common.beside[0].add(u64::from(batch), begun.elapsed());
             Ok(())
         })
     })
@@ -240,9 +251,10 @@ fn delete_at(common: &Common<'_>, number: u32, rate: u32) -> Result<(), String> 
 
 /// One statement of a deleter that is not counted.
 fn delete(common: &Common<'_>, deleter: &mut Deleter<'_>) -> Result<(), String> {
-    let before = deleter.searching;
-    common.beside[1].add(deleter.delete()?);
+    let (begun, before) = (Instant::now(), deleter.searching);
+    let rows = deleter.delete()?;
     let searched = deleter.searching - before;
+    common.beside[1].add(rows, begun.elapsed().saturating_sub(searched));
     common.searched.fetch_add(searched.as_nanos() as u64, Ordering::Relaxed);
     Ok(())
 }
@@ -484,7 +496,7 @@ mod unit {
         let writers = Beside::new(begun);
         assert_eq!((writers.rows(), writers.seconds()), (0, None));
         *writers.span.lock().unwrap() = Some([Duration::from_secs(2), Duration::from_secs(5)]);
-        writers.timed(|| writers.add(7));
+        writers.timed(|| writers.add(7, Duration::from_millis(1)));
         // From 2 s to now, which is 10 s or later.
         assert!(writers.seconds().unwrap() >= 8.0 && writers.rows() == 7);
     }

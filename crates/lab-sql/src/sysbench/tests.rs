@@ -294,6 +294,24 @@ mod unit {
     }
 
     #[test]
+    fn the_order_is_the_published_one() {
+        // Written down a second time, as the published scripts number them, with the loads and the rests between.
+        let published = "load point-query.warm postwrite scan.warmpre point-query.pre range-notcovered-si.pre update-inlist \
+             update-index update-nonindex update-one update-zipf write-only:10000 read-write:10 read-write postwrite.2 \
+             scan.warm scan read-only:10 read-only read-only:10000 read-only-simple:1000 read-only-sum:1000 \
+             read-only-order:1000 read-only-distinct:1000 read-only-count:1000 point-query random-points:10 random-points \
+             random-points:1000 hot-points points-covered-pk points-notcovered-pk range-covered-pk range-notcovered-pk \
+             points-covered-si.warm points-covered-si points-notcovered-si range-covered-si range-notcovered-si delete insert";
+        let name = |word: &str| match word.split_once(':') {
+            Some((test, range)) => format!("{test}_range={range}"),
+            None if word == "load" || word.starts_with("postwrite") => word.to_string(),
+            None => format!("{word}_range=100"),
+        };
+        let published: Vec<String> = published.split_whitespace().map(name).collect();
+        assert_eq!(published, STANDARD);
+    }
+
+    #[test]
     fn names_end_in_their_range_and_short_names_must_be_unique() {
         for test in TESTS {
             let range = test.name.rsplit('=').next().and_then(|number| number.parse().ok());

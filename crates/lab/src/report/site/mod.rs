@@ -35,6 +35,7 @@ mod steps;
 #[cfg(test)]
 mod tests;
 mod waits;
+mod writers;
 
 pub(crate) use sections::version_key;
 

@@ -13,6 +13,8 @@ pub(super) fn step_page(store: &Store, results: &Results, number: usize) -> Resu
         (seconds(results, step))
         p.small { a href=(page::seconds_file(number)) { "CSV of every second" } }
         (longest(results, step))
+        (super::writers::seconds(results, step))
+        (super::writers::times(store, results, step)?)
         (device(store, results, step)?)
         (super::iostat::table(store, results, step)?)
         (super::plans::waits(results, step))
@@ -87,7 +89,7 @@ fn longest(results: &Results, step: &str) -> Markup {
 }
 
 /// Microseconds in few characters.
-fn duration(micros: u64) -> String {
+pub(super) fn duration(micros: u64) -> String {
     match micros as f64 {
         us if us < 1e3 => format!("{us} us"),
         us if us < 1e4 => format!("{:.1} ms", us / 1e3),
