@@ -43,15 +43,16 @@ impl BlobMeter {
         Ok(number)
     }
 
-    /// The garbage that `self` counts and `kept` does not, by file.
-    pub fn without(&self, kept: &BlobMeter) -> Vec<(FileNumber, Garbage)> {
+    /// The garbage that `self` counts and `kept` does not, by file of `version`: of a file that is lost there is none.
+    pub fn without(&self, kept: &BlobMeter, version: &Version) -> Vec<(FileNumber, Garbage)> {
         let left = |(number, seen): (&FileNumber, &Garbage)| {
             let kept = kept.files.get(number).copied().unwrap_or_default();
             let garbage = Garbage {
                 count: seen.count.saturating_sub(kept.count),
                 bytes: seen.bytes.saturating_sub(kept.bytes),
             };
-            (garbage.count > 0).then_some((*number, garbage))
+            let known = version.blob_files.contains_key(number);
+            (garbage.count > 0 && known).then_some((*number, garbage))
         };
         self.files.iter().filter_map(left).collect()
     }
@@ -122,9 +123,10 @@ impl BlobInput {
         Ok(value)
     }
 
-    /// True if the value that `index` refers to should move out of its file.
+    /// True if the value that `index` refers to should move out of its file. One whose file is lost stays as it is.
     pub fn moves_out(&self, index: &[u8]) -> Result<bool> {
-        Ok(BlobIndex::decode(index)?.file_number < self.cutoff.0)
+        let number = FileNumber(BlobIndex::decode(index)?.file_number);
+        Ok(number < self.cutoff && self.version.blob_files.contains_key(&number))
     }
 }
 
@@ -226,14 +228,28 @@ pub struct BlobOutput<'a> {
     plan: Option<BlobPlan>,
     open: Option<OpenBlobFile>,
     done: Vec<Arc<BlobFile>>,
+    /// Has the older files; a flush needs none.
+    version: Option<Arc<Version>>,
     /// References to older files that were written on.
-    pub kept: BlobMeter,
+    kept: BlobMeter,
 }
 
 impl<'a> BlobOutput<'a> {
-    /// None yet.
-    pub fn new(ctx: &'a DbContext, cf: &'a ColumnFamily, plan: Option<BlobPlan>) -> BlobOutput<'a> {
-        BlobOutput { ctx, cf, plan, open: None, done: Vec::new(), kept: BlobMeter::default() }
+    /// None yet. `version` has the files that entries refer to.
+    pub fn new(
+        ctx: &'a DbContext,
+        cf: &'a ColumnFamily,
+        plan: Option<BlobPlan>,
+        version: Option<Arc<Version>>,
+    ) -> BlobOutput<'a> {
+        BlobOutput { ctx, cf, plan, open: None, done: Vec::new(), version, kept: BlobMeter::default() }
+    }
+
+    /// Counts the reference `index` of `user_key` as written on; gives the number of its file, unless that is lost.
+    pub fn refer(&mut self, user_key: &[u8], index: &[u8]) -> Result<Option<FileNumber>> {
+        let number = self.kept.count(user_key, index)?;
+        let known = self.version.as_ref().is_some_and(|version| version.blob_files.contains_key(&number));
+        Ok(known.then_some(number))
     }
 
     /// True if a value of `len` bytes goes to a blob file.
@@ -313,10 +329,16 @@ impl<'a> BlobOutput<'a> {
         Ok(())
     }
 
-    /// Completes the last file, durably: the new files, and the references to older ones. Directory entries are not
-    /// synced.
-    pub fn finish(mut self) -> Result<(Vec<Arc<BlobFile>>, BlobMeter)> {
+    /// Completes the last file, durably: the new files, and what of `read` is garbage now. Directory entries are not synced.
+    pub fn finish(
+        mut self,
+        read: Option<&BlobMeter>,
+    ) -> Result<(Vec<Arc<BlobFile>>, Vec<(FileNumber, Garbage)>)> {
         self.finish_open()?;
-        Ok((self.done, self.kept))
+        let garbage = match (read, &self.version) {
+            (Some(read), Some(version)) => read.without(&self.kept, version),
+            _ => Vec::new(),
+        };
+        Ok((self.done, garbage))
     }
 }

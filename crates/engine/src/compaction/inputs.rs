@@ -96,6 +96,7 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
         prefix_extractor: options.prefix_extractor.clone(),
         level: compaction.output_level as i32,
         blobs: BlobPlan::new(&options, compaction.output_level as i32),
+        version: Some(job.version.clone()),
         paranoid_checks: options.paranoid_file_checks,
         omit_filter: options.optimize_filters_for_hits && compaction.bottommost,
         oldest_ancestor_time: known_times.min().unwrap_or(now),

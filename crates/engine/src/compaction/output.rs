@@ -16,7 +16,7 @@ use outcrop_base::{
     Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, SeqNum, ValueType, wide_columns,
 };
 use outcrop_env::{DirectIo, OpenWrite};
-use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, file_name};
+use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, Version, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
 use outcrop_table::{TableWriter, TableWriterOptions};
@@ -41,6 +41,8 @@ pub struct OutputPlan {
     pub level: i32,
     /// Where large values go.
     pub blobs: Option<BlobPlan>,
+    /// Has the blob files that entries refer to; `None` for a flush, whose entries refer to none.
+    pub version: Option<Arc<Version>>,
     /// Each table is read again and compared with what was written.
     pub paranoid_checks: bool,
     /// No filter is written.
@@ -97,10 +99,9 @@ pub fn write_tables(
     stream: &mut CompactionStream,
     reserve: ReserveFile<'_>,
 ) -> Result<Outputs> {
-    let mut blobs = BlobOutput::new(ctx, cf, plan.blobs.take());
+    let mut blobs = BlobOutput::new(ctx, cf, plan.blobs.take(), plan.version.take());
     let tables = write_entries(ctx, cf, plan, stream, reserve, &mut blobs)?;
-    let (blob_files, kept) = blobs.finish()?;
-    let blob_garbage = stream.blobs_read().map_or_else(Vec::new, |read| read.without(&kept));
+    let (blob_files, blob_garbage) = blobs.finish(stream.blobs_read())?;
     Ok(Outputs { tables, blob_files, blob_garbage })
 }
 
@@ -314,11 +315,12 @@ impl OpenTable {
     ) -> Result<()> {
         let value_type = key[key.len() - FOOTER_LEN];
         if value_type == ValueType::BlobIndex as u8 {
-            let number = blobs.kept.count(user_key(key), value)?;
-            self.refer_to(number);
+            let number = blobs.refer(user_key(key), value)?;
+            number.into_iter().for_each(|number| self.refer_to(number));
         } else if value_type == ValueType::WideColumnEntity as u8 {
             wide_columns::each_blob(value, |index| {
-                self.refer_to(blobs.kept.count(user_key(key), index)?);
+                let number = blobs.refer(user_key(key), index)?;
+                number.into_iter().for_each(|number| self.refer_to(number));
                 Ok(())
             })?;
         } else if value_type == ValueType::Value as u8 && blobs.takes(value.len()) {

@@ -246,6 +246,7 @@ pub fn write_l0(
         prefix_extractor: options.prefix_extractor.clone(),
         level: -1,
         blobs: BlobPlan::new(&options, -1),
+        version: None,
         paranoid_checks: options.paranoid_file_checks,
         omit_filter: false,
         oldest_ancestor_time: ctx.env.clock.now_micros() / 1_000_000,
