@@ -6,6 +6,9 @@ use crate::features::read_only;
 use crate::listener::EventListener;
 use crate::objects::DbObjects;
 use crate::open;
+use crate::panic::caught;
+use crate::repair::report::RepairReport;
+use crate::repair::{self, RepairOptions};
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
 use outcrop_cache::Cache;
 use outcrop_env::{Clock, Env};
@@ -295,6 +298,47 @@ impl DbBuilder {
         Ok(Db::new(core, Some(secondary)))
     }
 
+    /// Makes a database of what is left of a damaged one, which must not be open: of every table that can be read to its end, every
+    /// intact record of its WALs, and as much of its MANIFEST as decodes. On return the database opens; what it does not use any more
+    /// is in `lost/` beside it, never deleted, and the report says what is lost and why. Settings and column families are those given
+    /// so far; those of other column families are in `options`.
+    ///
+    /// Values that were deleted or overwritten may come back where what deleted them is lost. Writes behind damage in a WAL are taken
+    /// over though earlier ones are missing, as in RocksDB. Of a blob file only header and footer are looked at.
+    ///
+    /// ```
+    /// # use outcrop::{Db, Env, RepairOptions};
+    /// # use std::path::Path;
+    /// # let env = Env::memory();
+    /// # let db = Db::builder("/db").env(env.clone()).create_if_missing(true).open()?;
+    /// # db.put("apple", "red")?;
+    /// # db.close()?;
+    /// env.fs.remove_file(Path::new("/db/CURRENT"))?;
+    /// assert!(Db::builder("/db").env(env.clone()).open().is_err());
+    ///
+    /// let report = Db::builder("/db").env(env.clone()).repair(&RepairOptions::default())?;
+    /// print!("{report}");
+    /// let db = Db::builder("/db").env(env).open()?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # outcrop::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// - IoError naming the LOCK file: it is open.
+    /// - Corruption: there are no files.
+    /// - InvalidArgument: a column family is in another order of keys than given, or not named and `options` refuses such.
+    /// - NotSupported: user timestamps, transactions that are not `WRITE_COMMITTED`, tables named as by LevelDB.
+    /// - IoError of reading or writing. Repair again: what was there is there still, or is in `lost/` and was taken over.
+    ///
+    /// But for the last case nothing was changed.
+    ///
+    /// Source: RocksDB `db/repair.cc`, from which it differs as `docs/design/0022` says.
+    pub fn repair(self, options: &RepairOptions) -> Result<RepairReport> {
+        let objects = self.objects.clone();
+        let (path, db_options, env, families) = self.into_parts();
+        caught("repair", || repair::repair(&path, db_options, env, families, objects, options))
+    }
+
     /// The settings of the database as a whole so far.
     pub(crate) fn db_options(&self) -> &DbOptions {
         &self.options
@@ -392,6 +436,14 @@ impl Db {
         let text = String::from_utf8_lossy(&env.fs.read_all(&dir.join(&name))?).into_owned();
         outcrop_options::file::parse(&text)
             .map_err(|error| error.within(dir.join(&name).display().to_string()))
+    }
+
+    /// Repairs the database at `path` under default settings: see [`DbBuilder::repair`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn repair(path: impl AsRef<Path>) -> Result<RepairReport> {
+        Db::builder(path).repair(&RepairOptions::default())
     }
 
     /// Removes the database at `path`, which must not be open: every file in it that a database owns, then the directory if it is

@@ -34,6 +34,7 @@ mod option_extremes;
 mod panics;
 mod paranoid;
 mod range_tombstones;
+mod repair;
 mod resuming;
 mod rows;
 mod same_keys;

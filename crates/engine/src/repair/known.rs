@@ -1,0 +1,128 @@
+//! What tables have of a key: those that were found, and those that were made of WALs since.
+
+use super::families::Family;
+use super::scan::Scanned;
+use crate::context::DbContext;
+use outcrop_base::keys::{packed_seq, split, user_key};
+use outcrop_base::xxph3::xxph3_64;
+use outcrop_base::{Comparator, RangeTombstone, Result, SeqNum, ValueType};
+use outcrop_manifest::{FileNumber, TableFile};
+use outcrop_table::{Loading, TableIterOptions};
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+/// What is known of the newest entry that tables have of a key.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Known {
+    /// Its number; `None`: there is none.
+    pub newest: Option<SeqNum>,
+    /// The hash of its value, if it is a plain one.
+    pub value: Option<u64>,
+    /// The youngest table that has it.
+    pub table: FileNumber,
+    /// A range tombstone over it has this number.
+    pub hidden_below: SeqNum,
+}
+
+/// Tables of one column family, for questions of what they have.
+pub struct Tables<'a> {
+    /// Those that can be read.
+    pub scanned: &'a [Scanned],
+    /// Some could not, or are missing.
+    pub incomplete: bool,
+}
+
+/// The tables of all column families.
+pub struct KnownTables<'a> {
+    /// Opens them.
+    pub ctx: &'a Arc<DbContext>,
+    /// The column families.
+    pub families: &'a BTreeMap<u32, Family>,
+    /// Tables that were found.
+    pub found: BTreeMap<u32, Tables<'a>>,
+    /// New tables by column family, oldest first, with their entries.
+    pub made: BTreeMap<u32, Vec<(Arc<TableFile>, u64)>>,
+}
+
+impl KnownTables<'_> {
+    /// True if there are tables of the column family, or were made.
+    pub fn has_tables(&self, id: u32) -> bool {
+        self.found.get(&id).is_some_and(|tables| !tables.scanned.is_empty())
+            || self.made.get(&id).is_some_and(|tables| !tables.is_empty())
+    }
+
+    /// The order of keys of the column family.
+    pub fn order(&self, id: u32) -> Comparator {
+        self.families[&id].cf.comparator.clone()
+    }
+
+    /// Tables of the column family, those made of WALs last.
+    pub fn files(&self, id: u32) -> impl Iterator<Item = &Arc<TableFile>> {
+        let old =
+            self.found.get(&id).map_or(&[][..], |tables| tables.scanned).iter().map(|table| &table.file);
+        old.chain(self.made.get(&id).into_iter().flatten().map(|(file, _)| file))
+    }
+
+    /// What tables have of a key.
+    ///
+    /// # Errors
+    /// Of reading them.
+    pub fn of_key(&self, id: u32, key: &[u8]) -> Result<Known> {
+        let cf = &self.families[&id].cf;
+        let order = &cf.comparator;
+        let mut known = Known::default();
+        for file in self.files(id) {
+            if file.starts_after(order, key) || file.ends_before(order, key) {
+                continue;
+            }
+            let options = TableIterOptions { loading: Loading::NotKept, ..TableIterOptions::default() };
+            let mut iter = self.ctx.tables.open(cf, file)?.iter(options);
+            iter.seek(key, u64::MAX);
+            iter.status()?;
+            if iter.valid() && order.compare(user_key(iter.key()), key).is_eq() {
+                let (_, packed) = split(iter.key());
+                let found = (Some(packed_seq(packed)), file.number);
+                if found >= (known.newest, known.table) {
+                    (known.newest, known.table) = found;
+                    let plain = ValueType::from_byte(packed as u8) == Some(ValueType::Value);
+                    known.value = plain.then(|| xxph3_64(iter.value()));
+                }
+            }
+            if let Some(fragments) = self.ctx.tables.range_tombstones(cf, file)? {
+                known.hidden_below = known.hidden_below.max(fragments.covering(order, key, SeqNum::MAX));
+            }
+        }
+        Ok(known)
+    }
+
+    /// The highest number in tables of the column family.
+    pub fn newest(&self, id: u32) -> SeqNum {
+        self.files(id).map(|file| file.largest_seq).max().unwrap_or_default()
+    }
+
+    /// The keys that tables have in a range, each once.
+    ///
+    /// # Errors
+    /// Of reading them.
+    pub fn keys_in(&self, id: u32, range: &RangeTombstone) -> Result<Vec<Vec<u8>>> {
+        let cf = &self.families[&id].cf;
+        let order = &cf.comparator;
+        let mut keys: Vec<Vec<u8>> = Vec::new();
+        for file in self.files(id) {
+            if file.ends_before(order, &range.begin) || file.starts_after(order, &range.end) {
+                continue;
+            }
+            let options = TableIterOptions { loading: Loading::NotKept, ..TableIterOptions::default() };
+            let mut iter = self.ctx.tables.open(cf, file)?.iter(options);
+            iter.seek(&range.begin, u64::MAX);
+            while iter.valid() && order.compare(user_key(iter.key()), &range.end).is_lt() {
+                keys.push(user_key(iter.key()).to_vec());
+                iter.next();
+            }
+            iter.status()?;
+        }
+        keys.sort_by(|a, b| order.compare(a, b));
+        keys.dedup_by(|a, b| order.compare(a, b).is_eq());
+        Ok(keys)
+    }
+}

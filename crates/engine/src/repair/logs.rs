@@ -1,0 +1,290 @@
+//! WALs become tables of level 0. What a WAL says is taken over record by record, each whole or not at all; damage is passed over.
+//!
+//! A WAL can outlive what it was for: its writes may be in tables long since, and merged, moved below newer ones, or deleted there. Where
+//! the MANIFEST says which WALs were needed, the others are left out. Where it does not, a write is left out if a table has its key with
+//! the same number or a later one; a second copy of a merge operand would count twice, and an older write in a newer table would hide
+//! what came after.
+//! Transactions that are prepared and not decided stay so: they are written to a WAL of their own.
+
+use super::evidence::Evidence;
+use super::known::{Known, KnownTables};
+use super::records::{each_record, look_at};
+use super::report::RepairedWal;
+use crate::batch::codec;
+use crate::context::DbContext;
+use crate::flush::job::write_l0;
+use crate::info_log::{LogLevel, log_at, log_line};
+use crate::pending_outputs::PendingOutputs;
+use crate::prepared::PreparedTransactions;
+use outcrop_base::keys::{packed_seq, split, user_key};
+use outcrop_base::{Error, RangeTombstone, Result, SeqNum, ValueType};
+use outcrop_env::OpenWrite;
+use outcrop_manifest::{BlobFile, FileNumber, file_name};
+use outcrop_memtable::MemTable;
+use outcrop_record::LogWriter;
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// Bytes of memtables at which they become tables in the middle of a WAL.
+const MEMORY: usize = 64 << 20;
+/// What a memtable here starts with, in bytes.
+const MEMTABLE: u64 = 1 << 20;
+
+/// WALs on their way into tables.
+pub struct Conversion<'a> {
+    /// Where tables are written.
+    pub ctx: &'a Arc<DbContext>,
+    /// Numbers of the new tables.
+    pub outputs: &'a PendingOutputs,
+    /// The column families with their tables.
+    pub known: KnownTables<'a>,
+    /// Those that are written to.
+    pub written_to: BTreeSet<u32>,
+    /// Those that were dropped.
+    pub dropped: &'a BTreeSet<u32>,
+    /// The MANIFEST says which WALs a column family needs.
+    pub trusted: bool,
+    /// Where it does not: what WALs and tables say together.
+    pub evidence: BTreeMap<u32, Evidence>,
+    /// The WAL that was written last: nothing in it was flushed.
+    pub last_wal: FileNumber,
+    /// Between older WALs and this one numbers are missing: others were there, and are removed only after the older ones were not
+    /// needed any more. Or writes went past the WAL.
+    pub first_in_line: FileNumber,
+    /// New blob files by column family.
+    pub new_blobs: BTreeMap<u32, Vec<Arc<BlobFile>>>,
+    /// The highest number of a write.
+    pub last_seq: SeqNum,
+    /// What is prepared and not decided.
+    pub prepared: PreparedTransactions,
+}
+
+impl Conversion<'_> {
+    /// Converts one WAL; the older ones were before.
+    ///
+    /// # Errors
+    /// Of writing tables.
+    pub fn convert(&mut self, number: FileNumber) -> Result<RepairedWal> {
+        let mut report = RepairedWal { number: number.0, ..RepairedWal::default() };
+        let mut memtables = self.empty_memtables();
+        let mut next_seq: Option<SeqNum> = None;
+        let mut damage = Vec::new();
+        let (ctx, outcome) = (self.ctx.clone(), &mut report);
+        let each = |record: &[u8], offset: u64| {
+            match self.apply(record, number, &memtables, &mut next_seq, outcome) {
+                Ok(()) => {}
+                Err(error) => {
+                    let path = file_name::wal(&self.ctx.wal_dir, number);
+                    outcome.damage.push(format!("{}: offset {offset}: {error}", path.display()));
+                }
+            }
+            let bytes: usize = memtables.values().map(|memtable| memtable.memory_usage()).sum();
+            if bytes > MEMORY {
+                let full = std::mem::replace(&mut memtables, self.empty_memtables());
+                next_seq = None;
+                self.write(number, full, outcome)?;
+            }
+            Ok(())
+        };
+        each_record(&ctx.env, &ctx.wal_dir, number, each, |text| damage.push(text))?;
+        self.write(number, memtables, &mut report)?;
+        report.damage.append(&mut damage);
+        for text in &report.damage {
+            log_at!(self.ctx, LogLevel::Error, "Log #{}: dropping bytes; {text}", number.0);
+        }
+        Ok(report)
+    }
+
+    fn empty_memtables(&self) -> BTreeMap<u32, Arc<MemTable>> {
+        let of = |id: &u32| {
+            let order = self.known.families.get(id)?.cf.comparator.clone();
+            Some((*id, Arc::new(MemTable::new(order, MEMTABLE, &self.ctx.memtable_pool))))
+        };
+        self.written_to.iter().filter_map(of).collect()
+    }
+
+    /// True if the MANIFEST says that the column family's writes in the WAL are in tables, and they are.
+    fn is_done(&self, id: u32, wal: FileNumber) -> bool {
+        let complete = self.known.found.get(&id).is_none_or(|tables| !tables.incomplete);
+        self.trusted && complete && self.known.families[&id].log_number > wal.0
+    }
+
+    fn apply(
+        &mut self,
+        record: &[u8],
+        wal: FileNumber,
+        memtables: &BTreeMap<u32, Arc<MemTable>>,
+        next_seq: &mut Option<SeqNum>,
+        report: &mut RepairedWal,
+    ) -> Result<()> {
+        let batch = look_at(record)?;
+        let count: u64 = batch.writes.values().sum();
+        if count > 0 && next_seq.is_some_and(|next| batch.first < next) {
+            return Err(Error::corruption(format!("sequence number {} is replayed twice", batch.first)));
+        }
+        let done: BTreeSet<u32> = memtables.keys().copied().filter(|id| self.is_done(*id, wal)).collect();
+        let memtable_of = |id: u32| match done.contains(&id) {
+            true => None,
+            false => memtables.get(&id).map(|memtable| &**memtable),
+        };
+        let used = self.prepared.replay(record, batch.first, wal.0, memtable_of)?;
+        let next = batch.first.plus(used);
+        *next_seq = Some(next);
+        self.last_seq = self.last_seq.max(SeqNum(next.0.saturating_sub(1)));
+        report.writes += count;
+        let homeless = |id: &u32| !self.known.families.contains_key(id) && !self.dropped.contains(id);
+        report.homeless +=
+            batch.writes.iter().filter(|(id, _)| homeless(id)).map(|(_, count)| *count).sum::<u64>();
+        Ok(())
+    }
+
+    /// Writes the tables of one WAL, or of a part of it.
+    fn write(
+        &mut self,
+        wal: FileNumber,
+        memtables: BTreeMap<u32, Arc<MemTable>>,
+        report: &mut RepairedWal,
+    ) -> Result<()> {
+        for (id, memtable) in memtables.into_iter().filter(|(_, memtable)| !memtable.is_empty()) {
+            let family = &self.known.families[&id];
+            let needed = self.trusted && family.log_number <= wal.0;
+            let memtable = match needed {
+                true => memtable,
+                false => self.without_known(id, wal, &memtable, report)?,
+            };
+            if memtable.is_empty() {
+                continue;
+            }
+            let entries = memtable.num_entries();
+            let reserve = || self.outputs.reserve();
+            let written = write_l0(self.ctx, &family.cf, &[&memtable], Default::default(), 0, &reserve)?;
+            report.recovered += entries;
+            for table in &written.tables {
+                log_line!(self.ctx, "Log #{}: {entries} ops saved to Table #{} OK", wal.0, table.number.0);
+            }
+            let tables = written.tables.into_iter().map(|table| (table, entries));
+            self.known.made.entry(id).or_default().extend(tables);
+            self.new_blobs.entry(id).or_default().extend(written.blob_files);
+        }
+        Ok(())
+    }
+
+    /// The entries of `memtable` that no table has, or has a later one of the same key than.
+    fn without_known(
+        &self,
+        id: u32,
+        wal: FileNumber,
+        memtable: &Arc<MemTable>,
+        report: &mut RepairedWal,
+    ) -> Result<Arc<MemTable>> {
+        if !self.known.has_tables(id) {
+            return Ok(memtable.clone());
+        }
+        let newest = self.known.newest(id);
+        let order = memtable.comparator().clone();
+        let left = Arc::new(MemTable::new(order.clone(), MEMTABLE, &self.ctx.memtable_pool));
+        let tombstones = memtable.range_tombstones();
+        for tombstone in tombstones.iter().flat_map(|set| set.tombstones().collect::<Vec<_>>()) {
+            if tombstone.seq > newest {
+                left.insert_range_tombstone(tombstone.seq, &tombstone.begin, &tombstone.end);
+            } else {
+                self.delete_keys(id, wal, &tombstone, &left)?;
+            }
+        }
+        let mut iter = memtable.iter();
+        iter.seek_to_first();
+        while iter.valid() {
+            let key = user_key(iter.key()).to_vec();
+            let mut versions = Vec::new();
+            while iter.valid() && order.compare(user_key(iter.key()), &key).is_eq() {
+                let (this, packed) = split(iter.key());
+                let kind = ValueType::from_byte(packed as u8);
+                versions.push((this.to_vec(), packed_seq(packed), kind, iter.value().to_vec()));
+                iter.next();
+            }
+            let merges = versions.iter().any(|(_, _, kind, _)| *kind == Some(ValueType::Merge));
+            let known = match versions.iter().any(|(_, seq, ..)| *seq <= newest) || merges {
+                true => self.known.of_key(id, &key)?,
+                false => Known::default(),
+            };
+            // From the oldest on: what is merged onto a write of this WAL does not ask what is below.
+            let mut has_base = false;
+            for (key, seq, kind, value) in versions.into_iter().rev() {
+                let hidden = known.hidden_below.max(memtable.covering(&key, SeqNum::MAX));
+                let superseded = known.newest.is_some_and(|known| known >= seq) || hidden > seq;
+                let Some(kind) = kind.filter(|_| !superseded) else { continue };
+                has_base |= memtable.covering(&key, seq) > SeqNum::ZERO;
+                if !has_base {
+                    let missing = self.is_missing(id, wal, seq, &known);
+                    let stays_out =
+                        missing.map_or(kind == ValueType::Merge || wal < self.first_in_line, |m| !m);
+                    report.unclear += u64::from(missing.is_none() && stays_out);
+                    if stays_out {
+                        continue;
+                    }
+                }
+                has_base |= kind != ValueType::Merge;
+                left.insert(seq, kind, &key, &value);
+            }
+        }
+        Ok(left)
+    }
+
+    /// Whether tables lack a write of this number though they have an older entry of its key; `None`: nobody can tell.
+    fn is_missing(&self, id: u32, wal: FileNumber, seq: SeqNum, known: &Known) -> Option<bool> {
+        if known.newest != Some(SeqNum::ZERO) || wal == self.last_wal || known.table < wal {
+            return Some(true);
+        }
+        let evidence = self.evidence.get(&id).copied().unwrap_or_default();
+        if seq <= evidence.flushed {
+            return Some(false);
+        }
+        if wal < self.first_in_line {
+            return None;
+        }
+        evidence.unflushed.is_some_and(|first| first <= seq).then_some(true)
+    }
+
+    /// Deletes the keys that tables have in a range, one by one: a table with the range, above newer entries, would hide these.
+    fn delete_keys(&self, id: u32, wal: FileNumber, range: &RangeTombstone, left: &MemTable) -> Result<()> {
+        for key in self.known.keys_in(id, range)? {
+            let known = self.known.of_key(id, &key)?;
+            let older =
+                known.newest.is_some_and(|newest| newest < range.seq) && known.hidden_below < range.seq;
+            let missing = self.is_missing(id, wal, range.seq, &known);
+            if older && missing.unwrap_or(wal >= self.first_in_line) {
+                left.insert(range.seq, ValueType::Deletion, &key, &[]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what is prepared and not decided to a WAL of its own; its number, if there is anything.
+    ///
+    /// # Errors
+    /// Of writing it.
+    pub fn write_prepared(&self) -> Result<Option<FileNumber>> {
+        if self.prepared.is_empty() {
+            return Ok(None);
+        }
+        let number = FileNumber(self.ctx.new_file_number());
+        let path = file_name::wal(&self.ctx.wal_dir, number);
+        let written = (|| {
+            let file = self.ctx.env.fs.create(&path, OpenWrite::default())?;
+            let mut writer = LogWriter::new(file, number.0, false);
+            for (name, writes) in self.prepared.list() {
+                let mut record = codec::prepared_record(&writes, &name);
+                record[..8].copy_from_slice(&self.last_seq.plus(1).0.to_le_bytes());
+                writer.append(&record)?;
+            }
+            writer.sync()?;
+            writer.close()?;
+            self.ctx.env.fs.sync_dir(&self.ctx.wal_dir)
+        })();
+        if written.is_err() {
+            // Best effort: another repair would read it.
+            let _ = self.ctx.env.fs.remove_file(&path);
+        }
+        written.map(|()| Some(number))
+    }
+}

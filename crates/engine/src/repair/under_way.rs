@@ -1,0 +1,53 @@
+//! A repair between looking and acting.
+
+use super::families::Family;
+use super::find::Found;
+use super::lost::Moves;
+use super::report::StructureFound;
+use super::scan::Scanned;
+use super::structure::Structure;
+use crate::context::DbContext;
+use outcrop_base::SeqNum;
+use outcrop_manifest::{FileNumber, file_name};
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+/// A repair under way: what was found.
+pub struct Repair<'a> {
+    pub ctx: &'a Arc<DbContext>,
+    pub found: Found,
+    pub structure: Structure,
+    pub families: BTreeMap<u32, Family>,
+    pub scanned: BTreeMap<u32, Vec<Scanned>>,
+    /// Column families of which a table is lost.
+    pub incomplete: BTreeSet<u32>,
+    /// Column families with tables that the MANIFEST does not know.
+    pub surprised: BTreeSet<u32>,
+    pub structure_found: StructureFound,
+    /// Column families that WALs write to, and the last number there.
+    pub written_to: BTreeSet<u32>,
+    pub last_seq: SeqNum,
+    /// The oldest WAL from which on no number is missing.
+    pub first_in_line: FileNumber,
+    pub moves: Moves,
+    pub missing: Vec<String>,
+    /// Files from this number on are those of a repair that ended early.
+    pub unfinished: Option<FileNumber>,
+}
+
+impl Repair<'_> {
+    /// True if CURRENT may name another MANIFEST than there was before.
+    pub fn is_in_charge(&self) -> bool {
+        let contents = self.ctx.env.fs.read_all(&file_name::current(&self.ctx.path));
+        let known = |name: &str| {
+            self.found.manifests.iter().any(|number| file_name::manifest_name(*number) == name.trim_end())
+        };
+        match contents {
+            Ok(contents) => {
+                let name = String::from_utf8_lossy(&contents).into_owned();
+                name.starts_with("MANIFEST-") && !known(&name)
+            }
+            Err(error) => !error.is_missing_file(),
+        }
+    }
+}
