@@ -204,6 +204,7 @@ pub use read::merge::MergeOperands;
 pub use read::options::{ReadOptions, ReadTier, TableFilter};
 pub use read::rows::{Iter, Row};
 pub use read::value::{PinnedValue, WideColumns};
+pub use read::versions::KeyVersion;
 pub use repair::RepairOptions;
 pub use repair::report::{MovedFile, RepairReport, RepairedFamily, RepairedWal, StructureFound};
 pub use snapshots::Snapshot;

@@ -8,8 +8,9 @@ use crate::read::key_range::{self, KeyBounds, KeyRange};
 use crate::read::one_moment;
 use crate::read::options::ReadOptions;
 use crate::read::rows::{Iter, Scan};
+use crate::read::versions::{self, KeyVersion};
 use outcrop_base::Result;
-use std::ops::Bound;
+use std::ops::{Bound, ControlFlow};
 
 /// # Scanning
 ///
@@ -20,6 +21,21 @@ use std::ops::Bound;
 /// Those of [reads](#errors-of-reads). An [`Iter`] gives an error as its last item, also one met when it was made; a [`Cursor`] becomes
 /// invalid, and [`Cursor::status`] says why.
 impl Db {
+    /// Calls `each` for every entry of column family `cf` from `from` on, in the order of keys and of one key from the newest: also those
+    /// that are overwritten, deletions and merge operands, as long as they are stored; but not range deletions. For tools: see
+    /// RocksDB's `GetAllKeyVersions`.
+    ///
+    /// # Errors
+    /// [Those of all scans](#errors-of-scans).
+    pub fn each_key_version_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        from: Option<&[u8]>,
+        each: impl FnMut(&KeyVersion<'_>) -> ControlFlow<()>,
+    ) -> Result<()> {
+        versions::each(&self.core.ctx, cf, from, each)
+    }
+
     shorter_forms! {
         /// All rows, in key order.
         Db: iter, iter_cf, iter_with

@@ -22,5 +22,6 @@ pub mod options;
 pub mod rows;
 pub mod source;
 pub mod value;
+pub mod versions;
 pub mod view;
 pub mod within;
