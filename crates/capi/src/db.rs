@@ -6,7 +6,7 @@ use crate::memory::{
 use crate::opening::{Families, open_by};
 use crate::options::rocksdb_options_t;
 use libc::{c_char, c_int, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Db, DbBuilder, Env, TtlDb};
+use outcrop::{ColumnFamilyHandle, Db, DbBuilder, Env, RepairOptions, TtlDb};
 use std::sync::Arc;
 
 /// A database, and the layer above it if its values expire.
@@ -142,6 +142,23 @@ pub unsafe extern "C" fn rocksdb_destroy_db(
     boundary!(errptr, {
         let options = &*options;
         report(errptr, Db::destroy_in(text(name), &options.database(), &options.env()));
+    })
+}
+
+/// As RocksDB's `RepairDB(dbname, options)`: all column families under the same options.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_repair_db(
+    options: *const rocksdb_options_t,
+    name: *const c_char,
+    errptr: *mut *mut c_char,
+) {
+    boundary!(errptr, {
+        let options = &*options;
+        let repaired = options.descriptor("default").and_then(|family| {
+            let repair = RepairOptions { unknown_families: Some(family.clone()) };
+            options.builder(text(name)).column_family(family).repair(&repair)
+        });
+        report(errptr, repaired.map(drop));
     })
 }
 

@@ -31,9 +31,6 @@ use libc::c_void;
 type Ptr = *mut c_void;
 
 refused! { DATABASE_REFUSED:
-    "a damaged database is not repaired" {
-        rocksdb_repair_db(Ptr, Ptr) @ errptr;
-    }
     "checksums of whole files are not recorded; rocksdb_verify_checksum reads every block" {
         rocksdb_verify_file_checksums(Ptr) @ errptr;
         rocksdb_verify_file_checksums_with_options(Ptr, Ptr) @ errptr;

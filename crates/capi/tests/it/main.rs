@@ -20,6 +20,7 @@ mod prefix_extractors;
 mod properties;
 mod read_limits;
 mod refusals;
+mod repair;
 mod settings;
 mod snapshots;
 mod statistics;
