@@ -3,6 +3,7 @@
 //! Buckets have inclusive upper limits 1, 2, then each half as large again as the one before, cut to its leading digits.
 //! Source: RocksDB `monitoring/histogram.cc`.
 
+use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Buckets of a histogram.
@@ -226,9 +227,66 @@ impl HistogramData {
     }
 }
 
+/// As RocksDB prints a histogram: numbers first, then a row for each bucket that is not empty.
+/// Source: RocksDB `monitoring/histogram.cc`, `HistogramStat::ToString`.
+impl fmt::Display for HistogramData {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (count, at) = (self.count, |percent: f64| self.percentile(percent));
+        writeln!(
+            f,
+            "Count: {count} Average: {:.4}  StdDev: {:.2}",
+            self.average(),
+            self.standard_deviation()
+        )?;
+        let min = if count == 0 { 0 } else { self.min };
+        writeln!(f, "Min: {min}  Median: {:.4}  Max: {}", at(50.0), self.max)?;
+        writeln!(
+            f,
+            "Percentiles: P50: {:.2} P75: {:.2} P99: {:.2} P99.9: {:.2} P99.99: {:.2}",
+            at(50.0),
+            at(75.0),
+            at(99.0),
+            at(99.9),
+            at(99.99)
+        )?;
+        writeln!(f, "{}", "-".repeat(54))?;
+        let (mut seen, mut left) = (0, 0);
+        for (bucket, &here) in self.buckets.iter().enumerate() {
+            if here > 0 {
+                seen += here;
+                let (share, sum) = (100.0 * here as f64 / count as f64, 100.0 * seen as f64 / count as f64);
+                let (open, limit) = (if bucket == 0 { '[' } else { '(' }, LIMITS[bucket]);
+                // 20 for all.
+                let marks = "#".repeat((share / 5.0 + 0.5) as usize);
+                writeln!(f, "{open} {left:>7}, {limit:>7} ] {here:>8} {share:>7.3}% {sum:>7.3}% {marks}")?;
+            }
+            left = LIMITS[bucket];
+        }
+        Ok(())
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn histograms_are_printed_as_rocksdb_prints_them() {
+        let cells = Cells::default();
+        [1, 3, 3, 100].into_iter().for_each(|value| cells.add_shared(value));
+        let mut data = HistogramData::default();
+        data.add(&cells);
+        let text = data.to_string();
+        assert!(
+            text.starts_with("Count: 4 Average: 26.7500  StdDev: 42.30\nMin: 1  Median: 2.5000  Max: 100\n")
+        );
+        assert!(text.contains("\n(       2,       3 ]        2  50.000%  75.000% ##########\n"), "{text}");
+        assert!(
+            HistogramData::default()
+                .to_string()
+                .starts_with("Count: 0 Average: 0.0000  StdDev: 0.00\nMin: 0 ")
+        );
+    }
 
     #[test]
     fn every_value_is_in_the_first_bucket_whose_limit_it_does_not_exceed() {

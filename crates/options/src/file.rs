@@ -244,6 +244,31 @@ impl Section {
     }
 }
 
+impl LoadedOptions {
+    /// The first option that no version up to RocksDB 11.8.1 has, with its section: a mistake, or from a version to come. RocksDB's loader
+    /// refuses such a file, unless it is of a newer version or it is told to ignore that.
+    pub fn unknown(&self) -> Option<(&str, &str)> {
+        let newest: Vec<u32> = vec![11, 8, 1];
+        let version = self.rocksdb_version.split('.').map_while(|part| part.parse().ok());
+        if version.collect::<Vec<u32>>() > newest {
+            return None;
+        }
+        let unknown = self.ignored.iter().find(|(_, name, _)| !is_known(name));
+        unknown.map(|(section, name, _)| (&section[..], &name[..]))
+    }
+}
+
+/// Whether RocksDB has, or had, an option of this name.
+fn is_known(name: &str) -> bool {
+    let name = kept::without_alias(name);
+    DB_ROWS.iter().any(|row| row.name == name)
+        || CF_ROWS.iter().any(|row| row.name == name)
+        || TABLE_ROWS.iter().any(|row| row.name == name)
+        || [DB_KEPT, CF_KEPT, TABLE_KEPT].iter().any(|rows| rows.iter().any(|row| row.name == name))
+        || DEPRECATED.contains(&name)
+        || DEPRECATED_OF_TABLES.contains(&name)
+}
+
 /// Whether a merge operator is neither none nor one of RocksDB's own.
 fn is_of_the_program(merge_operator: &str) -> bool {
     let name = Option::<String>::parse(merge_operator).flatten();
@@ -732,6 +757,15 @@ mod tests {
         let loaded = parse(&foreign).unwrap();
         assert_eq!(loaded.ignored.len(), 1);
         assert_eq!(loaded.ignored[0].2, "SkipListFactory");
+        assert_eq!(loaded.unknown(), Some(("CFOptions \"default\"", "memtable_of_tomorrow")));
+        for (version, refused) in [("11.8.1", true), ("6.29.5", true), ("11.8.2", false), ("12.0.0", false)] {
+            let text = format!("[Version]\nrocksdb_version={version}\n{foreign}");
+            assert_eq!(parse(&text).unwrap().unknown().is_some(), refused, "{version}");
+        }
+        // Known, and nothing stands for it here.
+        let object =
+            parse(&format!("{minimal}merge_operator=mine\naccess_hint_on_compaction_start=NONE\n")).unwrap();
+        assert!(!object.ignored.is_empty() && object.unknown().is_none());
     }
 
     #[test]

@@ -12,9 +12,11 @@
 //! Next: `writer.rs`, `reader.rs`. Source: RocksDB `db/blob/blob_log_format.h`, `db/blob/blob_index.h`.
 
 mod reader;
+mod records;
 mod writer;
 
 pub use reader::BlobReader;
+pub use records::{BlobRecord, column_family_of};
 pub use writer::{BlobSummary, BlobWriter, BlobWriterOptions};
 
 use outcrop_base::coding::{Decoder, put_varint64};

@@ -15,8 +15,8 @@ use std::sync::Arc;
 
 /// An open blob file.
 pub struct BlobReader {
-    file: Arc<dyn ReadFile>,
-    codec: CompressionType,
+    pub(super) file: Arc<dyn ReadFile>,
+    pub(super) codec: CompressionType,
     count: u64,
     comparator: Comparator,
 }

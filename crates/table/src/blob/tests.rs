@@ -69,6 +69,33 @@ fn blobs_round_trip_with_every_codec() {
 }
 
 #[test]
+fn records_are_walked_and_damage_in_them_is_found() {
+    for codec in [CompressionType::None, CompressionType::Zstd] {
+        let (bytes, blobs) = blob_file(codec);
+        let mut found = Vec::new();
+        let file = reader(&bytes, 3).unwrap();
+        let walked = file.each_record(|record| {
+            let value_at = record.offset + (RECORD_HEADER_LEN + record.key.len()) as u64;
+            assert_eq!(value_at, blobs[found.len()].2.offset);
+            found.push((record.key.to_vec(), record.value.to_vec()));
+            Ok(())
+        });
+        walked.unwrap();
+        let expected: Vec<_> = blobs.iter().map(|(key, value, _)| (key.clone(), value.clone())).collect();
+        assert_eq!(found, expected);
+        for at in HEADER_LEN..bytes.len() - FOOTER_LEN {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 0x10;
+            let file = reader(&damaged, 3).unwrap();
+            let error = file.each_record(|_| Ok(())).expect_err("a byte is wrong");
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{at}: {error}");
+        }
+    }
+    let file = reader(&blob_file(CompressionType::None).0, 3).unwrap();
+    assert_eq!(column_family_of(&**file.file()).unwrap(), 3);
+}
+
+#[test]
 fn a_blob_file_of_rocksdbs_is_read() {
     let blobs = reader(&fixture("11.8.1-blob/000010.blob"), 0).unwrap();
     assert_eq!(blobs.count(), 5);
