@@ -17,6 +17,9 @@ pub struct CopyArguments {
     /// The backup for restore, the newest one that is whole if not given; for verify_backup, all if not given.
     #[arg(long)]
     backup_id: Option<u32>,
+    /// List files by name.
+    #[arg(long)]
+    pub(super) sort_by_filename: bool,
     /// Directory that checkpoint makes.
     #[arg(long)]
     checkpoint_dir: Option<PathBuf>,
@@ -53,7 +56,8 @@ impl CopyArguments {
 impl LdbArguments {
     pub(super) fn backup(&self) -> Result<(), Error> {
         let options = self.copies.backups()?;
-        let (db, _) = self.open()?;
+        let (db, cf) = self.open()?;
+        drop(cf);
         println!("open db OK");
         let engine = BackupEngine::open(options, &Env::posix())?;
         println!("open backup engine OK");
@@ -65,7 +69,7 @@ impl LdbArguments {
     pub(super) fn restore(&self) -> Result<(), Error> {
         let engine = self.copies.open_to_read()?;
         println!("open restore engine OK");
-        engine.restore_backup(self.copies.chosen(&engine)?, &self.db, &self.db)?;
+        engine.restore_backup(self.copies.chosen(&engine)?, self.dir()?, self.dir()?)?;
         println!("restore from backup OK");
         Ok(())
     }
