@@ -21,6 +21,7 @@
 //! cargo xtask calls ...        the same calls on RocksDB and on Outcrop, compared to the letter
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
+//! cargo xtask ldb-test         RocksDB's own test of its tool ldb, unmodified, on `outcrop ldb`
 //! cargo xtask sql              the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
 //! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
 //! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
@@ -42,6 +43,7 @@ mod examples;
 mod fuzz;
 mod instructions;
 mod interleavings;
+mod ldb_test;
 mod locks;
 mod packages;
 mod pingpong;
@@ -90,6 +92,7 @@ fn main() -> ExitCode {
         ["attacks", rest @ ..] => attacks::run(rest),
         ["twins", rest @ ..] => twins::run(rest),
         ["scripts"] => scripts::run(Install::IfMissing),
+        ["ldb-test"] => ldb_test::run(Install::IfMissing),
         ["sql"] => sql::run(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
@@ -100,7 +103,7 @@ fn main() -> ExitCode {
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
-             bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | c-test | instructions [--bless] | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | c-test | ldb-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };
@@ -152,6 +155,7 @@ fn ci(offline: bool) -> Result<(), String> {
         return Ok(());
     }
     step("c-test", c_test::run)?;
+    step("ldb-test", || ldb_test::run(install))?;
     step("dist", || dist::run(&["--test"]))?;
     step("bindings", || bindings::run(&[]))?;
     step("compatibility", || pingpong::compatibility(true))?;
