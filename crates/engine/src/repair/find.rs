@@ -1,6 +1,5 @@
 //! The files of a database, by what their names say.
 
-use super::structure::Structure;
 use outcrop_base::{Error, Result};
 use outcrop_env::Env;
 use outcrop_manifest::FileNumber;
@@ -49,20 +48,6 @@ impl Found {
             true => Ok(found),
             false => Err(Error::corruption(format!("{}: repair found no files", path.display()))),
         }
-    }
-
-    /// Takes out the tables and WALs from the number `unfinished` on that the MANIFEST does not know.
-    pub fn take_leftovers(&mut self, unfinished: Option<FileNumber>, structure: &Structure) -> Found {
-        let Some(from) = unfinished else { return Found::default() };
-        let leftovers = Found {
-            tables: self.tables.split_off(&from),
-            wals: self.wals.split_off(&from),
-            ..Found::default()
-        };
-        let (known, tables) =
-            leftovers.tables.into_iter().partition(|number| structure.tables.contains_key(number));
-        self.tables.append(&mut { known });
-        Found { tables, ..leftovers }
     }
 
     fn add(&mut self, name: &str, of_database: bool) -> Result<()> {

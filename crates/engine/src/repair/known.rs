@@ -30,6 +30,8 @@ pub struct Tables<'a> {
     pub scanned: &'a [Scanned],
     /// Some could not, or are missing.
     pub incomplete: bool,
+    /// Those, as far as the MANIFEST knows them.
+    pub lost: &'a [Arc<TableFile>],
 }
 
 /// The tables of all column families.
@@ -95,9 +97,26 @@ impl KnownTables<'_> {
         Ok(known)
     }
 
-    /// The highest number in tables of the column family.
+    /// True if a table is lost that had the key in its range, as far as the MANIFEST knows.
+    pub fn may_be_lost(&self, id: u32, key: &[u8]) -> bool {
+        let order = &self.families[&id].cf.comparator;
+        let has = |file: &Arc<TableFile>| !file.starts_after(order, key) && !file.ends_before(order, key);
+        self.found.get(&id).is_some_and(|tables| tables.lost.iter().any(has))
+    }
+
+    /// True if tables of the column family are lost.
+    pub fn are_incomplete(&self, id: u32) -> bool {
+        self.found.get(&id).is_some_and(|tables| tables.incomplete)
+    }
+
+    /// The number above which no write is in tables of the column family. A table from whose entries a compaction took the numbers can
+    /// have any.
     pub fn newest(&self, id: u32) -> SeqNum {
-        self.files(id).map(|file| file.largest_seq).max().unwrap_or_default()
+        let newest = |file: &Arc<TableFile>| match file.smallest_seq {
+            SeqNum::ZERO => SeqNum::MAX,
+            _ => file.largest_seq,
+        };
+        self.files(id).map(newest).max().unwrap_or_default()
     }
 
     /// The keys that tables have in a range, each once.

@@ -105,8 +105,12 @@ impl Conversion<'_> {
 
     /// True if the MANIFEST says that the column family's writes in the WAL are in tables, and they are.
     fn is_done(&self, id: u32, wal: FileNumber) -> bool {
-        let complete = self.known.found.get(&id).is_none_or(|tables| !tables.incomplete);
-        self.trusted && complete && self.known.families[&id].log_number > wal.0
+        self.trusted && !self.known.are_incomplete(id) && self.known.families[&id].log_number > wal.0
+    }
+
+    /// The same of one key, where tables of other keys are lost.
+    fn is_done_with(&self, id: u32, wal: FileNumber, key: &[u8]) -> bool {
+        self.trusted && self.known.families[&id].log_number > wal.0 && !self.known.may_be_lost(id, key)
     }
 
     fn apply(
@@ -185,7 +189,8 @@ impl Conversion<'_> {
         let left = Arc::new(MemTable::new(order.clone(), MEMTABLE, &self.ctx.memtable_pool));
         let tombstones = memtable.range_tombstones();
         for tombstone in tombstones.iter().flat_map(|set| set.tombstones().collect::<Vec<_>>()) {
-            if tombstone.seq > newest {
+            // One that the MANIFEST says is in tables is to hide nothing but what lost tables had.
+            if tombstone.seq > newest && !self.trusted {
                 left.insert_range_tombstone(tombstone.seq, &tombstone.begin, &tombstone.end);
             } else {
                 self.delete_keys(id, wal, &tombstone, &left)?;
@@ -201,6 +206,9 @@ impl Conversion<'_> {
                 let kind = ValueType::from_byte(packed as u8);
                 versions.push((this.to_vec(), packed_seq(packed), kind, iter.value().to_vec()));
                 iter.next();
+            }
+            if self.is_done_with(id, wal, &key) {
+                continue;
             }
             let merges = versions.iter().any(|(_, _, kind, _)| *kind == Some(ValueType::Merge));
             let known = match versions.iter().any(|(_, seq, ..)| *seq <= newest) || merges {
@@ -218,7 +226,7 @@ impl Conversion<'_> {
                     let missing = self.is_missing(id, wal, seq, &known);
                     let stays_out =
                         missing.map_or(kind == ValueType::Merge || wal < self.first_in_line, |m| !m);
-                    report.unclear += u64::from(missing.is_none() && stays_out);
+                    report.unclear += u64::from(missing.is_none());
                     if stays_out {
                         continue;
                     }
@@ -239,7 +247,8 @@ impl Conversion<'_> {
         if seq <= evidence.flushed {
             return Some(false);
         }
-        if wal < self.first_in_line {
+        // A table that is lost may have had what no other shows.
+        if wal < self.first_in_line || self.known.are_incomplete(id) {
             return None;
         }
         evidence.unflushed.is_some_and(|first| first <= seq).then_some(true)
@@ -248,6 +257,9 @@ impl Conversion<'_> {
     /// Deletes the keys that tables have in a range, one by one: a table with the range, above newer entries, would hide these.
     fn delete_keys(&self, id: u32, wal: FileNumber, range: &RangeTombstone, left: &MemTable) -> Result<()> {
         for key in self.known.keys_in(id, range)? {
+            if self.is_done_with(id, wal, &key) {
+                continue;
+            }
             let known = self.known.of_key(id, &key)?;
             let older =
                 known.newest.is_some_and(|newest| newest < range.seq) && known.hidden_below < range.seq;

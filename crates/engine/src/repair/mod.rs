@@ -46,7 +46,7 @@ use logs::Conversion;
 use lost::Moves;
 use outcrop_base::Result;
 use outcrop_env::Env;
-use outcrop_manifest::{FileNumber, file_name};
+use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_options::DbOptions;
 use outcrop_table::unique_id;
 use report::{RepairReport, RepairedWal, StructureFound};
@@ -101,7 +101,7 @@ pub fn repair(
     let mut found = Found::look(path, &wal_dir, &env)?;
     let structure = Structure::read(path, &env, &found);
     let unfinished = unfinished::read(path, &env, &found, structure::current(path, &env));
-    let leftovers = found.take_leftovers(unfinished, &structure);
+    let leftovers = unfinished::take_leftovers(&mut found, unfinished, &structure);
     let objects = objects.complete(&options, &env.clock);
     let pool = memtable_pool(&descriptors, objects.memory_account());
     let info_log = InfoLog::create(&env, path, &options, objects.logger.as_ref())?;
@@ -173,6 +173,9 @@ impl<'a> Repair<'a> {
         };
         let mut opened: Vec<Opened> = Vec::new();
         let mut incomplete: BTreeSet<u32> = BTreeSet::new();
+        let mut lost: BTreeMap<u32, Vec<Arc<TableFile>>> = BTreeMap::new();
+        // One that does not say whose it was may have been any column family's.
+        let mut lost_of_any = false;
         let live = found.tables.iter().filter(|number| !structure.gone.contains(number));
         for number in live {
             let known = structure.tables.get(number);
@@ -180,7 +183,10 @@ impl<'a> Repair<'a> {
                 Ok(table) => opened.push(table),
                 Err(error) => {
                     refuse_unless_damage(&error)?;
-                    incomplete.extend(known.map(|known| known.family));
+                    match known {
+                        Some(known) => lost.entry(known.family).or_default().push(known.file.clone()),
+                        None => lost_of_any |= !whole,
+                    }
                     lose(*number, error.to_string(), was_in_use(known.map(|known| known.level)));
                 }
             }
@@ -188,7 +194,7 @@ impl<'a> Repair<'a> {
         // One that was read in part says what was there once: its tables may have become others, and left.
         let gone = structure.tables.iter().filter(|(number, _)| whole && !found.tables.contains(number));
         for (number, known) in gone {
-            incomplete.insert(known.family);
+            lost.entry(known.family).or_default().push(known.file.clone());
             missing.push(format!("table {}", file_name::table(&ctx.path, *number).display()));
         }
         let unnamed = options.unknown_families.as_ref();
@@ -213,9 +219,16 @@ impl<'a> Repair<'a> {
                     if was_in_use {
                         incomplete.insert(table.family);
                     }
+                    if let Some(known) = structure.tables.get(&table.number) {
+                        lost.entry(table.family).or_default().push(known.file.clone());
+                    }
                     lose(table.number, error.to_string(), was_in_use);
                 }
             }
+        }
+        incomplete.extend(lost.keys());
+        if lost_of_any {
+            incomplete.extend(families.keys());
         }
         let strangers = scanned.values().flatten().filter(|table| table.level.is_none()).count();
         let structure_found = match (&structure.number, &structure.damage) {
@@ -245,6 +258,7 @@ impl<'a> Repair<'a> {
             families,
             scanned,
             incomplete,
+            lost,
             surprised,
             structure_found,
             first_in_line: survey.line_begins(),
@@ -268,7 +282,8 @@ impl<'a> Repair<'a> {
             let scanned: &[Scanned] = self.scanned.get(id).map_or(&[], Vec::as_slice);
             // A table that cannot be opened does not say whose it was.
             let incomplete = self.incomplete.contains(id);
-            (*id, Tables { scanned, incomplete })
+            let lost: &[Arc<TableFile>] = self.lost.get(id).map_or(&[], Vec::as_slice);
+            (*id, Tables { scanned, incomplete, lost })
         };
         let mut conversion = Conversion {
             ctx: self.ctx,

@@ -7,6 +7,7 @@ use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{DamageKind, LogReader, ReadOutcome};
+use std::cell::Cell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
@@ -66,6 +67,8 @@ pub struct Survey {
     prepared: BTreeMap<Vec<u8>, u64>,
     /// Some writes are in no WAL, so that missing numbers say nothing.
     has_unlogged: bool,
+    /// There was damage since the last record: numbers that are missing after it may be those of what was damaged.
+    excused: bool,
 }
 
 impl Survey {
@@ -74,13 +77,15 @@ impl Survey {
     /// # Errors
     /// NotSupported for transactions of another write policy and for user timestamps: these are not damage.
     pub fn read(&mut self, env: &Env, dir: &Path, number: FileNumber) -> Result<()> {
-        let (mut first_record, mut damaged) = (true, false);
+        let mut first_record = true;
+        let damaged = Cell::new(self.excused);
         let each = |record: &[u8], _| match look_at(record) {
             Ok(batch) => {
                 let used = self.used(record)?;
                 self.families.extend(batch.writes.keys());
                 if used > 0 {
-                    let gap = self.next.is_some_and(|next| batch.first > next);
+                    let excused = damaged.take();
+                    let gap = self.next.is_some_and(|next| batch.first > next) && !excused;
                     match first_record {
                         true if gap => self.first_in_line = number,
                         false if gap => self.has_unlogged = true,
@@ -96,13 +101,13 @@ impl Survey {
             Err(error) if error.kind() == ErrorKind::NotSupported => {
                 Err(error.within(file_name::wal(dir, number).display()))
             }
-            Err(_) => Ok(()),
+            Err(_) => {
+                damaged.set(true);
+                Ok(())
+            }
         };
-        each_record(env, dir, number, each, |_| damaged = true)?;
-        if damaged {
-            // What is missing may be what was damaged.
-            self.has_unlogged = true;
-        }
+        each_record(env, dir, number, each, |_| damaged.set(true))?;
+        self.excused = damaged.get();
         Ok(())
     }
 

@@ -120,7 +120,8 @@ pub struct RepairedWal {
     pub recovered: u64,
     /// Writes to column families of which nothing is known but the id. They are in `lost/` only.
     pub homeless: u64,
-    /// Writes, most of them merge operands, that were left out because a table that shows no sequence numbers may have them already.
+    /// Writes of which nobody can tell whether a table that shows no sequence numbers has them already, or later ones of the same key: merge
+    /// operands were left out, others taken over.
     pub unclear: u64,
     /// What was passed over, and where. Later writes were recovered all the same.
     pub damage: Vec<String>,

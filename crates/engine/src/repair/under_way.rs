@@ -8,7 +8,7 @@ use super::scan::Scanned;
 use super::structure::Structure;
 use crate::context::DbContext;
 use outcrop_base::SeqNum;
-use outcrop_manifest::{FileNumber, file_name};
+use outcrop_manifest::{FileNumber, TableFile, file_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -21,6 +21,8 @@ pub struct Repair<'a> {
     pub scanned: BTreeMap<u32, Vec<Scanned>>,
     /// Column families of which a table is lost.
     pub incomplete: BTreeSet<u32>,
+    /// Those tables by column family, as far as the MANIFEST knows them.
+    pub lost: BTreeMap<u32, Vec<Arc<TableFile>>>,
     /// Column families with tables that the MANIFEST does not know.
     pub surprised: BTreeSet<u32>,
     pub structure_found: StructureFound,

@@ -5,6 +5,7 @@
 //! are as they were and in charge, nobody but a repair wrote such files: what they hold is still where they took it from.
 
 use super::find::Found;
+use super::structure::Structure;
 use outcrop_base::Result;
 use outcrop_env::{Env, OpenWrite};
 use outcrop_manifest::{FileNumber, file_name};
@@ -59,4 +60,13 @@ pub fn write(path: &Path, env: &Env, found: &Found, from: FileNumber) -> Result<
 /// Takes the note away; one that stays says nothing once another MANIFEST is in charge.
 pub fn remove(path: &Path, env: &Env) {
     let _ = env.fs.remove_file(&path_of(path));
+}
+
+/// Takes the tables and WALs from the number `unfinished` on, that the MANIFEST does not know, out of `found`.
+pub fn take_leftovers(found: &mut Found, unfinished: Option<FileNumber>, structure: &Structure) -> Found {
+    let Some(from) = unfinished else { return Found::default() };
+    let (tables, wals) = (found.tables.split_off(&from), found.wals.split_off(&from));
+    let (mut known, tables) = tables.into_iter().partition(|number| structure.tables.contains_key(number));
+    found.tables.append(&mut known);
+    Found { tables, wals, ..Found::default() }
 }
