@@ -33,7 +33,7 @@ enum Verb {
         flags: Vec<String>,
     },
     /// Looks into a database and changes single keys, by the verbs of RocksDB's ldb.
-    Ldb(ldb::LdbArguments),
+    Ldb(Box<ldb::LdbArguments>),
     /// Looks into table files, by the flags of RocksDB's sst_dump.
     #[command(name = "sst_dump")]
     SstDump(sst_dump::SstDumpArguments),

@@ -210,7 +210,8 @@ impl Bench {
             serde_json::from_slice(&compared.stdout).map_err(|error| format!("lab compare: {error}"))?;
         for cell in report["cells"].as_array().into_iter().flatten() {
             let (target, step) = (cell["target"].as_str().unwrap_or(""), cell["step"].as_str().unwrap_or(""));
-            let Some(word) = cell["verdict"]["word"].as_str().filter(|_| equals.steps().contains(&step)) else {
+            let Some(word) = cell["verdict"]["word"].as_str().filter(|_| equals.steps().contains(&step))
+            else {
                 continue;
             };
             let is_call = matches!(word, "regression" | "improvement");

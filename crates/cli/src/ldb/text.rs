@@ -30,6 +30,9 @@ pub fn from_hex(text: &str) -> Result<Vec<u8>, Error> {
     (0..digits.len()).step_by(2).map(byte).collect()
 }
 
+/// A key and its value.
+type KeyValue = (Vec<u8>, Vec<u8>);
+
 impl LdbArguments {
     /// Keys are hexadecimal.
     pub(super) fn hex_keys(&self) -> bool {
@@ -80,7 +83,7 @@ impl LdbArguments {
     }
 
     /// Key and value of a line of `dump`; `None` if it is none.
-    pub(super) fn parse_row(&self, line: &[u8]) -> Result<Option<(Vec<u8>, Vec<u8>)>, Error> {
+    pub(super) fn parse_row(&self, line: &[u8]) -> Result<Option<KeyValue>, Error> {
         let delimiter = DELIMITER.as_bytes();
         let Some(at) = line.windows(delimiter.len()).position(|window| window == delimiter) else {
             return Ok(None);

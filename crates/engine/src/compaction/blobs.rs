@@ -221,6 +221,9 @@ struct OpenBlobFile {
     cache_file_id: Option<u64>,
 }
 
+/// The blob files that a job wrote, and what of those it read is garbage now.
+pub type WrittenBlobs = (Vec<Arc<BlobFile>>, Vec<(FileNumber, Garbage)>);
+
 /// The blob files a job writes.
 pub struct BlobOutput<'a> {
     ctx: &'a DbContext,
@@ -330,10 +333,7 @@ impl<'a> BlobOutput<'a> {
     }
 
     /// Completes the last file, durably: the new files, and what of `read` is garbage now. Directory entries are not synced.
-    pub fn finish(
-        mut self,
-        read: Option<&BlobMeter>,
-    ) -> Result<(Vec<Arc<BlobFile>>, Vec<(FileNumber, Garbage)>)> {
+    pub fn finish(mut self, read: Option<&BlobMeter>) -> Result<WrittenBlobs> {
         self.finish_open()?;
         let garbage = match (read, &self.version) {
             (Some(read), Some(version)) => read.without(&self.kept, version),

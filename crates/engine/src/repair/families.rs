@@ -34,6 +34,9 @@ pub struct Named<'a> {
     pub pool: &'a Arc<MemTablePool>,
 }
 
+/// A table that is in no column family, and why.
+pub type Refused = (FileNumber, String);
+
 /// The column families, by id. Tables that can belong to none leave `opened`, with the reason.
 ///
 /// # Errors
@@ -42,7 +45,7 @@ pub fn resolve(
     structure: &Structure,
     opened: &mut Vec<Opened>,
     named: &Named<'_>,
-) -> Result<(BTreeMap<u32, Family>, Vec<(FileNumber, String)>)> {
+) -> Result<(BTreeMap<u32, Family>, Vec<Refused>)> {
     let mut refused = Vec::new();
     let names = names(structure, opened, &mut refused);
     let mut families = BTreeMap::new();
@@ -77,7 +80,7 @@ pub fn resolve(
 fn names(
     structure: &Structure,
     opened: &mut Vec<Opened>,
-    refused: &mut Vec<(FileNumber, String)>,
+    refused: &mut Vec<Refused>,
 ) -> BTreeMap<u32, String> {
     let mut names: BTreeMap<u32, String> =
         structure.families.iter().map(|(id, family)| (*id, family.name.clone())).collect();

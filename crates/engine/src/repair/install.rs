@@ -40,6 +40,9 @@ struct Blobs {
     lost: u64,
 }
 
+/// A level and a table in it.
+type Placed = (u32, Arc<TableFile>);
+
 impl Repair<'_> {
     /// Puts a new MANIFEST in charge. What it replaces has a second name in `lost/` then.
     pub fn install(&mut self, made: Made, outputs: &PendingOutputs) -> Result<RepairReport> {
@@ -137,12 +140,7 @@ impl Repair<'_> {
 
     /// The tables of a column family with their levels and epochs, whether these levels are those they had, and whether the order in
     /// level 0 is unclear.
-    fn levels(
-        &self,
-        id: u32,
-        made: &Made,
-        blobs: &Blobs,
-    ) -> Result<(Vec<(u32, Arc<TableFile>)>, bool, bool)> {
+    fn levels(&self, id: u32, made: &Made, blobs: &Blobs) -> Result<(Vec<Placed>, bool, bool)> {
         let family = &self.families[&id];
         let old: &[Scanned] = self.scanned.get(&id).map_or(&[], Vec::as_slice);
         let new = made.new_tables.get(&id).into_iter().flatten().map(|(file, _)| file);
