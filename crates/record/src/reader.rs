@@ -13,6 +13,7 @@ use outcrop_base::coding::{Decoder, fixed32_at};
 use outcrop_base::{Error, Result};
 use outcrop_env::ReadFile;
 use outcrop_options::WalRecoveryMode;
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::sync::Arc;
 
@@ -89,6 +90,8 @@ pub struct LogReader {
     compressed: bool,
     record: Vec<u8>,
     ended: bool,
+    /// Lengths of timestamps that the log has named so far, by column family.
+    timestamp_sizes: BTreeMap<u32, u16>,
 }
 
 /// One physical record, or why there is none.
@@ -129,6 +132,7 @@ impl LogReader {
             compressed: false,
             record: Vec::new(),
             ended: false,
+            timestamp_sizes: BTreeMap::new(),
         }
     }
 
@@ -436,6 +440,24 @@ impl LogReader {
         Physical::OldLog
     }
 
+    /// Lengths of the timestamps that keys end with, in bytes, by column family, as far as the log has named them before the
+    /// record that was read last. The keys of the others have none.
+    pub fn timestamp_sizes(&self) -> &BTreeMap<u32, u16> {
+        &self.timestamp_sizes
+    }
+
+    /// Adds to what the log has named; `None` if one comes twice.
+    fn take_timestamp_sizes(&mut self, sizes: Vec<(u32, u16)>) -> Option<()> {
+        for (cf, len) in sizes {
+            if self.timestamp_sizes.insert(cf, len).is_some() {
+                return None;
+            }
+        }
+        // The writer leaves the rest of a block that has no room for such a record.
+        self.unwritten = false;
+        Some(())
+    }
+
     /// The purpose of an intact physical record.
     fn classify(&mut self, kind: u8, range: std::ops::Range<usize>) -> Physical {
         let payload = &self.block[range.clone()];
@@ -454,7 +476,14 @@ impl LogReader {
                 _ => Physical::Damaged(DamageKind::Undecodable, "unknown WAL compression type".into()),
             },
             kind::TIMESTAMP_SIZE | kind::RECYCLABLE_TIMESTAMP_SIZE => {
-                Physical::Damaged(DamageKind::UnknownType, "user-defined timestamps are not supported".into())
+                let sizes = decode_timestamp_sizes(payload);
+                match sizes.and_then(|sizes| self.take_timestamp_sizes(sizes)) {
+                    Some(()) => Physical::Ignored,
+                    None => {
+                        let what = "a record of timestamp sizes does not decode";
+                        Physical::Damaged(DamageKind::Undecodable, what.into())
+                    }
+                }
             }
             kind::PREDECESSOR | kind::RECYCLABLE_PREDECESSOR if payload.len() != 24 => {
                 Physical::Damaged(DamageKind::Undecodable, "a predecessor record does not decode".into())
@@ -463,6 +492,14 @@ impl LogReader {
             other => Physical::Damaged(DamageKind::UnknownType, format!("unknown record type {other}")),
         }
     }
+}
+
+/// The pairs of a record of timestamp sizes: column family, u32, and length, u16 and not 0.
+fn decode_timestamp_sizes(payload: &[u8]) -> Option<Vec<(u32, u16)>> {
+    let mut pairs = payload.chunks_exact(6);
+    let pair = |pair: &[u8]| (fixed32_at(pair, 0), u16::from_le_bytes([pair[4], pair[5]]));
+    let sizes: Vec<_> = pairs.by_ref().map(pair).collect();
+    (pairs.remainder().is_empty() && sizes.iter().all(|(_, len)| *len != 0)).then_some(sizes)
 }
 
 /// The length of the fragment with an ordinary header that `bytes` start with, if it is intact.

@@ -16,6 +16,11 @@ pub struct LogOffset(pub u64);
 /// Bytes of a record that are framed and appended at once; of larger records it takes several appends. They stay allocated.
 const LARGEST_APPEND: usize = 1 << 20;
 
+/// Bytes that name one column family and the length of its timestamps.
+const SIZE_LEN: usize = 6;
+/// Column families that one record names at most: it must fit in a block.
+const SIZES_PER_RECORD: usize = 4096;
+
 /// Writes one log file.
 pub struct LogWriter {
     file: Box<dyn WriteFile>,
@@ -32,6 +37,10 @@ pub struct LogWriter {
     /// One record, framed, or as much of it as is appended at once; reused.
     frame: Vec<u8>,
     compression: Option<Compression>,
+    /// Column families, with the length of their timestamps, that the log has yet to name before its next record.
+    stamped: Vec<(u32, u16)>,
+    /// Records are not compressed, and nothing has to come before the next.
+    plain: bool,
 }
 
 /// Records are compressed, each into a zstd frame of its own.
@@ -56,6 +65,8 @@ impl LogWriter {
             len: 0,
             frame: Vec::new(),
             compression: None,
+            stamped: Vec::new(),
+            plain: true,
         }
     }
 
@@ -67,7 +78,15 @@ impl LogWriter {
         let context = zstd::bulk::Compressor::new(zstd::DEFAULT_COMPRESSION_LEVEL);
         let context = context.map_err(|error| Error::io("zstd", error))?;
         self.compression = Some(Compression { context, announced: false, plain: Vec::new() });
+        self.plain = false;
         Ok(self)
+    }
+
+    /// Has the log say, before its next record, that keys of these column families end with timestamps of so many bytes. Each
+    /// is to be named once in a log.
+    pub fn name_timestamp_sizes(&mut self, sizes: &[(u32, u16)]) {
+        self.stamped.extend_from_slice(sizes);
+        self.plain &= sizes.is_empty();
     }
 
     /// Appends `record` and returns the offset just past it.
@@ -87,19 +106,28 @@ impl LogWriter {
     /// Appends the concatenation of `parts` as one record, with one append to the file if it is no larger than a MiB or so.
     pub fn append_parts(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         self.frame.clear();
-        if self.compression.is_some() {
-            return self.append_compressed(parts);
+        if !self.plain {
+            return self.append_announced(parts);
         }
         self.append_record(parts)
     }
 
     #[inline(never)]
+    fn append_announced(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
+        if let Some(compression) = &mut self.compression
+            && !std::mem::replace(&mut compression.announced, true)
+        {
+            self.announce_compression();
+        }
+        for some in std::mem::take(&mut self.stamped).chunks(SIZES_PER_RECORD) {
+            self.announce_timestamp_sizes(some);
+        }
+        self.plain = self.compression.is_none();
+        self.append_compressed(parts)
+    }
+
     fn append_compressed(&mut self, parts: &[&[u8]]) -> Result<LogOffset> {
         let Some(mut compression) = self.compression.take() else { return self.append_record(parts) };
-        if !compression.announced {
-            self.announce_compression();
-            compression.announced = true;
-        }
         compression.plain.clear();
         parts.iter().for_each(|part| compression.plain.extend_from_slice(part));
         let packed = compression.context.compress(&compression.plain);
@@ -122,6 +150,34 @@ impl LogWriter {
         self.frame.push(kind);
         self.frame.extend_from_slice(&payload);
         self.block_offset += HEADER_LEN + payload.len();
+    }
+
+    /// The record that names column families whose keys end with timestamps. It lies within one block.
+    ///
+    /// Source: RocksDB `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`.
+    fn announce_timestamp_sizes(&mut self, sizes: &[(u32, u16)]) {
+        let mut payload = Vec::with_capacity(sizes.len() * SIZE_LEN);
+        for (cf, len) in sizes {
+            payload.extend_from_slice(&cf.to_le_bytes());
+            payload.extend_from_slice(&len.to_le_bytes());
+        }
+        let room = BLOCK_SIZE - self.block_offset;
+        if room < self.header_len() + payload.len() {
+            self.frame.resize(self.frame.len() + room, 0);
+            self.block_offset = 0;
+        }
+        let (kind, number) = match self.recyclable {
+            None => (kind::TIMESTAMP_SIZE, None),
+            Some(number) => (kind::RECYCLABLE_TIMESTAMP_SIZE, Some(number.to_le_bytes())),
+        };
+        let number = number.as_ref().map_or(&[][..], |number| &number[..]);
+        let crc = mask(crc32c_extend(crc32c_extend(crc32c(&[kind]), number), &payload));
+        self.frame.extend_from_slice(&crc.to_le_bytes());
+        self.frame.extend_from_slice(&(payload.len() as u16).to_le_bytes());
+        self.frame.push(kind);
+        self.frame.extend_from_slice(number);
+        self.frame.extend_from_slice(&payload);
+        self.block_offset += self.header_len() + payload.len();
     }
 
     /// Frames the concatenation of `parts` after what `frame` holds, and appends it.
