@@ -32,8 +32,30 @@ use std::sync::Arc;
 pub trait UserComparator: Send + Sync {
     /// The name stored in the MANIFEST; a database opens only under the same name.
     fn name(&self) -> &str;
-    /// Compares two user keys. Must be a total order and must never change for a database.
+    /// Compares two user keys, with their timestamps if there are some. Must be a total order and must never change for a database.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering;
+
+    /// Length of the timestamp that each stored key ends with, in bytes: 0 (none; the default) or 8. With one the two methods below
+    /// are needed, and `compare` must order keys by [`UserComparator::compare_without_timestamps`], then newest timestamp first.
+    fn timestamp_len(&self) -> usize {
+        0
+    }
+
+    /// Compares two timestamps, older first.
+    fn compare_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
+        a.cmp(b)
+    }
+
+    /// A timestamp as errors show it. Default: nothing, as in RocksDB.
+    fn timestamp_text(&self, timestamp: &[u8]) -> String {
+        let _ = timestamp;
+        String::new()
+    }
+
+    /// Compares two keys without a look at timestamps, which each may end with: the second of each pair says so.
+    fn compare_without_timestamps(&self, a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
+        self.compare(a.0, b.0)
+    }
 }
 
 /// The order of user keys of one column family.
@@ -74,7 +96,10 @@ impl Comparator {
 
     /// The built-in order of that name.
     pub fn by_name(name: &str) -> Option<Comparator> {
-        [Comparator::Bytewise, Comparator::ReverseBytewise].into_iter().find(|known| known.name() == name)
+        let stamped =
+            [Comparator::bytewise_with_timestamps(), Comparator::reverse_bytewise_with_timestamps()];
+        let plain = [Comparator::Bytewise, Comparator::ReverseBytewise];
+        plain.into_iter().chain(stamped).find(|known| known.name() == name)
     }
 
     /// Compares two user keys.

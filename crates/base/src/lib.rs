@@ -16,6 +16,7 @@ pub mod merge_operator;
 pub mod prefix_extractor;
 pub mod random;
 pub mod range_tombstone;
+pub mod timestamp;
 pub mod wide_columns;
 pub mod xxph3;
 
@@ -26,3 +27,4 @@ pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};
 pub use merge_operator::MergeOperator;
 pub use prefix_extractor::{PrefixExtractor, UserPrefixExtractor};
 pub use range_tombstone::{Bound, Fragment, Fragments, RangeTombstone, Span};
+pub use timestamp::Timestamp;

@@ -11,7 +11,7 @@ use crate::blob_file::{BlobFile, Garbage};
 use crate::{FileNumber, TableFile, TableMeta};
 use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
 use outcrop_base::keys::{FOOTER_LEN, internal_key, packed_seq, split};
-use outcrop_base::{Error, Result, SeqNum, ValueType};
+use outcrop_base::{Error, Result, SeqNum, Timestamp, ValueType};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -96,6 +96,8 @@ pub struct VersionEdit {
     pub comparator: Option<String>,
     /// Whether the column family keeps user timestamps in tables; written beside the comparator.
     pub persist_timestamps: Option<bool>,
+    /// Versions of a key with timestamps below this may be gone but for the newest.
+    pub full_history_low: Option<Timestamp>,
     /// All data of the column family in older WALs is in tables.
     pub log_number: Option<u64>,
     /// Above every file number in use.
@@ -216,6 +218,10 @@ impl VersionEdit {
             put_varint32(out, tag::PERSIST_TIMESTAMPS);
             put_length_prefixed(out, &[u8::from(persist)]);
         }
+        if let Some(low) = &self.full_history_low {
+            put_varint32(out, tag::FULL_HISTORY_TS_LOW);
+            put_length_prefixed(out, low.as_bytes());
+        }
         for wal in &self.wal_additions {
             put_varint32(out, tag::WAL_ADDITION2);
             put_length_prefixed(out, &encode_wal_addition(wal));
@@ -314,7 +320,12 @@ impl VersionEdit {
                 self.wal_deletion = Some(Decoder::new(decoder.length_prefixed()?).varint64()?);
             }
             tag::FULL_HISTORY_TS_LOW => {
-                return Some(Err(Error::not_supported("user-defined timestamps")));
+                let low = decoder.length_prefixed()?;
+                let of_length = || format!("user-defined timestamps of {} bytes", low.len());
+                match Timestamp::from_bytes(low) {
+                    Ok(low) => self.full_history_low = Some(low),
+                    Err(_) => return Some(Err(Error::not_supported(of_length()))),
+                }
             }
             tag::PERSIST_TIMESTAMPS => {
                 self.persist_timestamps = Some(decoder.length_prefixed()?.first()? != &0);
@@ -377,9 +388,10 @@ impl VersionEdit {
             }
             field::OLDEST_ANCESTOR_TIME => file.oldest_ancestor_time = varint()?,
             field::CREATION_TIME => file.creation_time = varint()?,
-            field::MIN_TIMESTAMP | field::MAX_TIMESTAMP | field::TIMESTAMPS_PERSISTED => {
-                return Some(Err(Error::not_supported("user-defined timestamps")));
+            field::TIMESTAMPS_PERSISTED if value == [0] => {
+                return Some(Err(Error::not_supported("user-defined timestamps that are not persisted")));
             }
+            field::TIMESTAMPS_PERSISTED => {}
             field::UNIQUE_ID => {
                 let mut decoder = Decoder::new(value);
                 let id = [decoder.fixed64()?, decoder.fixed64()?];

@@ -7,7 +7,7 @@
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
 use crate::{FileNumber, TableFile, TableMeta, Version, VersionBuilder, VersionEdit, WalSet};
-use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum, Timestamp};
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_record::{DamageKind, LogReader, ReadOutcome};
 use std::collections::BTreeMap;
@@ -24,6 +24,8 @@ pub struct RecoveredColumnFamily {
     pub comparator_name: Option<String>,
     /// All its data in older WALs is in tables.
     pub log_number: u64,
+    /// Versions with timestamps below this may be gone, but for the newest of each key.
+    pub full_history_low: Option<Timestamp>,
     /// Its tables, every one with an epoch.
     pub version: Version,
 }
@@ -51,6 +53,9 @@ pub struct RecoveredManifest {
 struct Building {
     name: String,
     comparator_name: Option<String>,
+    /// Tables have its user-defined timestamps, if there are some.
+    persists_timestamps: bool,
+    full_history_low: Option<Timestamp>,
     log_number: u64,
     /// The caller's key order.
     comparator: Option<Comparator>,
@@ -181,7 +186,15 @@ impl<'a> State<'a> {
         let order = comparator.clone().unwrap_or_default();
         let builder = VersionBuilder::new(&Version::empty(num_levels), &order, num_levels);
         let name = name.to_string();
-        let building = Building { name, comparator_name: None, log_number: 0, comparator, builder };
+        let building = Building {
+            name,
+            comparator_name: None,
+            persists_timestamps: true,
+            full_history_low: None,
+            log_number: 0,
+            comparator,
+            builder,
+        };
         self.column_families.insert(id, building);
         self.max_column_family = self.max_column_family.max(id);
     }
@@ -220,6 +233,8 @@ impl<'a> State<'a> {
         if let Some(name) = &edit.comparator {
             cf.comparator_name = Some(name.clone());
         }
+        cf.persists_timestamps = edit.persist_timestamps.unwrap_or(cf.persists_timestamps);
+        cf.full_history_low = edit.full_history_low.or(cf.full_history_low);
         if let Some(number) = edit.log_number {
             self.saw_log_number = true;
             cf.log_number = cf.log_number.max(number);
@@ -265,17 +280,30 @@ impl<'a> State<'a> {
     }
 }
 
-fn check_comparator(stored: &str, given: &Comparator, check: bool) -> Result<()> {
-    if stored.ends_with(".u64ts") {
-        return Err(Error::not_supported(format!("user-defined timestamps (comparator {stored})")));
+/// Ends the names of RocksDB's own orders of keys with timestamps.
+const WITH_TIMESTAMPS: &str = ".u64ts";
+
+/// Source: RocksDB `util/udt_util.cc`, `ValidateUserDefinedTimestampsOptions`.
+fn check_comparator(stored: &str, given: &Comparator, persisted: bool, check: bool) -> Result<()> {
+    let stamped = |name: &str| name.ends_with(WITH_TIMESTAMPS);
+    if !persisted && (given.timestamp_len() > 0 || stamped(stored)) {
+        let what = "user-defined timestamps that are not persisted";
+        return Err(Error::not_supported(format!("{what} (comparator {stored})")));
     }
-    if check && stored != given.name() {
-        return Err(Error::invalid_argument(format!(
-            "{}: does not match existing comparator {stored}",
-            given.name()
-        )));
+    if !check || stored == given.name() {
+        return Ok(());
     }
-    Ok(())
+    Err(Error::invalid_argument(if given.name().strip_suffix(WITH_TIMESTAMPS) == Some(stored) {
+        "Cannot open a column family and enable user-defined timestamps feature without setting \
+         persist_user_defined_timestamps flag to false."
+            .to_string()
+    } else if stored.strip_suffix(WITH_TIMESTAMPS) == Some(given.name()) {
+        "Cannot open a column family and disable user-defined timestamps feature if its existing \
+         persist_user_defined_timestamps flag is not false."
+            .to_string()
+    } else {
+        format!("{}: does not match existing comparator {stored}", given.name())
+    }))
 }
 
 fn finish_column_family(
@@ -284,13 +312,28 @@ fn finish_column_family(
     num_levels_of: &dyn Fn(&str) -> usize,
     check: bool,
 ) -> Result<RecoveredColumnFamily> {
-    let Building { name, comparator_name, log_number, comparator, builder } = building;
+    let Building {
+        name,
+        comparator_name,
+        persists_timestamps,
+        full_history_low,
+        log_number,
+        comparator,
+        builder,
+    } = building;
     let Some(comparator) = comparator else {
         let version = builder.build(false)?;
-        return Ok(RecoveredColumnFamily { id, name, comparator_name, log_number, version });
+        return Ok(RecoveredColumnFamily {
+            id,
+            name,
+            comparator_name,
+            log_number,
+            full_history_low,
+            version,
+        });
     };
     if let Some(stored) = &comparator_name {
-        check_comparator(stored, &comparator, check)?;
+        check_comparator(stored, &comparator, persists_timestamps, check)?;
     }
     let num_levels = num_levels_of(&name);
     if check && builder.last_level().is_some_and(|last| last >= num_levels) {
@@ -302,7 +345,7 @@ fn finish_column_family(
     let mut version = builder.build(check)?;
     version.levels.truncate(num_levels.max(1));
     let version = with_epochs(version, &comparator)?;
-    Ok(RecoveredColumnFamily { id, name, comparator_name, log_number, version })
+    Ok(RecoveredColumnFamily { id, name, comparator_name, log_number, full_history_low, version })
 }
 
 /// Gives every table an epoch if some lack one: levels from the bottom up, then L0 from oldest to newest.

@@ -109,6 +109,12 @@ impl TableMeta {
         (self.preserved(field::CHECKSUM_FUNCTION), self.preserved(field::CHECKSUM))
     }
 
+    /// Notes the oldest and the newest user-defined timestamp in it.
+    pub fn set_timestamps(&mut self, oldest: &[u8], newest: &[u8]) {
+        self.preserved.push((field::MIN_TIMESTAMP, oldest.to_vec()));
+        self.preserved.push((field::MAX_TIMESTAMP, newest.to_vec()));
+    }
+
     fn preserved(&self, tag: u32) -> &[u8] {
         self.preserved.iter().find(|(of, _)| *of == tag).map_or(&[], |(_, value)| value)
     }

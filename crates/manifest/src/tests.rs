@@ -91,9 +91,31 @@ fn blob_files_of_rocksdb_are_known() {
 
 #[test]
 fn features_this_engine_lacks_are_refused_by_name() {
-    let error = read(&load_fixture("11.8.1-udt")).err().expect("timestamps must be refused");
+    let mut bytes = vec![0x88, 0x40];
+    // Whether timestamps are persisted (8201 for 8200), and it is written as an edit of its own.
+    bytes[0] = 0x89;
+    bytes.extend_from_slice(&[1, 0]);
+    let edit = VersionEdit::decode(&bytes).unwrap();
+    assert_eq!(edit.persist_timestamps, Some(false));
+    // A low timestamp of 4 bytes.
+    let error = VersionEdit::decode(&[0x86, 0x40, 4, 1, 2, 3, 4]).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
-    assert!(error.to_string().contains("timestamps") && error.to_string().contains("MANIFEST"), "{error}");
+    assert!(error.to_string().contains("timestamps of 4 bytes"), "{error}");
+}
+
+#[test]
+fn a_low_timestamp_comes_back() {
+    let edit = VersionEdit { full_history_low: Some(77.into()), ..VersionEdit::for_column_family(3) };
+    let mut bytes = Vec::new();
+    edit.encode(&mut bytes);
+    assert_eq!(VersionEdit::decode(&bytes).unwrap().full_history_low, Some(77.into()));
+}
+
+#[test]
+fn orders_with_timestamps_do_not_open_without() {
+    let error = read(&load_fixture("11.8.1-udt")).err().expect("another order must be refused");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("disable user-defined timestamps"), "{error}");
 }
 
 #[test]

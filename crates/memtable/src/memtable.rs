@@ -120,7 +120,7 @@ impl MemTable {
         assert!(user_key.len() < u32::MAX as usize - 8 && value.len() <= u32::MAX as usize);
         let packed = pack(seq, value_type);
         if let Some(prefixes) = &self.prefixes {
-            prefixes.add(user_key);
+            prefixes.add(&user_key[..user_key.len().saturating_sub(self.list.comparator().timestamp_len())]);
         }
         let hash = xxph3_64(user_key);
         let target = self.list.target(user_key, packed);
@@ -140,7 +140,10 @@ impl MemTable {
             });
         }
         self.count_entry(seq);
-        if matches!(value_type, ValueType::Deletion | ValueType::SingleDeletion) {
+        if matches!(
+            value_type,
+            ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp
+        ) {
             self.deletes.fetch_add(1, Ordering::Relaxed);
         }
     }
@@ -312,6 +315,15 @@ impl MemTable {
     /// each time.
     pub fn give_back_unused(&self) {
         self.list.arena().give_back_unused();
+    }
+
+    /// The type of entries that delete their key.
+    #[inline]
+    pub fn deletion(&self) -> ValueType {
+        match self.list.comparator().timestamp_len() {
+            0 => ValueType::Deletion,
+            _ => ValueType::DeletionWithTimestamp,
+        }
     }
 
     /// The key order.

@@ -37,7 +37,7 @@ pub mod unique_id;
 mod writer;
 
 pub use iter::{TableIter, TableIterOptions};
-pub use properties::TableProperties;
+pub use properties::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableProperties};
 pub use range_del::RangeTombstone;
 pub use reader::{
     BlockPlace, Loading, Reading, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,

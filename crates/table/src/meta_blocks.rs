@@ -102,10 +102,13 @@ pub fn check_features(file: &dyn ReadFile, properties: &TableProperties) -> Resu
         None => return Err(corruption(file, 0, "the index type property is missing")),
         Some(other) => return Err(not_supported(file, format!("index type {other}"))),
     }
-    for name in ["rocksdb.embedded.blob.stats", "rocksdb.timestamp_min"] {
-        if properties.others.contains_key(name) {
-            return Err(not_supported(file, format!("the feature behind the property {name}")));
-        }
+    let name = "rocksdb.embedded.blob.stats";
+    if properties.others.contains_key(name) {
+        return Err(not_supported(file, format!("the feature behind the property {name}")));
+    }
+    // Written only where it is false: the keys have no timestamps then.
+    if properties.others.contains_key("rocksdb.user.defined.timestamps.persisted") {
+        return Err(not_supported(file, "user-defined timestamps that are not persisted"));
     }
     let codecs = properties.compression_name.as_str();
     if codecs == "Xpress" {

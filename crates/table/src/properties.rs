@@ -165,6 +165,10 @@ const INDEX_PARTITIONS: &str = "rocksdb.index.partitions";
 const TOP_LEVEL_INDEX_SIZE: &str = "rocksdb.top-level.index.size";
 const SEPARATED: &str = "rocksdb.separate.key.value.in.data.block";
 const EXTERNAL_VERSION: &str = "rocksdb.external_sst_file.version";
+/// The oldest user-defined timestamp of a table, of those that have some.
+pub const OLDEST_TIMESTAMP: &str = "rocksdb.timestamp_min";
+/// The newest user-defined timestamp of a table, of those that have some.
+pub const NEWEST_TIMESTAMP: &str = "rocksdb.timestamp_max";
 /// Names of the collectors of the table, as `[name,name]`.
 pub const COLLECTORS: &str = "rocksdb.property.collectors";
 /// Eight bytes, so that ingestion can write the number into a finished file.

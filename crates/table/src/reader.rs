@@ -23,6 +23,7 @@ use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
 use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{packed_seq, split};
+use outcrop_base::xxph3::xxph3_64;
 use outcrop_base::{Comparator, Error, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
 use outcrop_env::{BatchRead, Clock, ReadFile};
@@ -341,6 +342,15 @@ impl TableReader {
             counts::asked_filter(watch, Asked::PrefixOfSeek, may_contain);
         }
         answer.unwrap_or(true)
+    }
+
+    /// False if no version of `key`, which `stored` is with a timestamp, is in the table from `stored` on.
+    pub fn may_contain_row(&self, stored: &[u8], key: &[u8], reading: Reading<'_>) -> bool {
+        let Some(filter) = &self.filter else { return true };
+        if !filter.wants_key() {
+            return filter.may_contain_hash(&self.source, xxph3_64(key), reading);
+        }
+        filter.may_contain_row(&self.source, &self.comparator, (stored, key), reading).unwrap_or(true)
     }
 
     /// Passes the versions of the key at or below `snapshot` to `visit`, newest first, until it breaks. The

@@ -150,11 +150,22 @@ impl TableFilter {
         user_key: &[u8],
         reading: Reading<'_>,
     ) -> Option<bool> {
+        self.may_contain_row(source, comparator, (user_key, user_key), reading)
+    }
+
+    /// The same of `key`, which is stored as `place`.
+    pub fn may_contain_row(
+        &self,
+        source: &BlockSource,
+        comparator: &Comparator,
+        (place, key): (&[u8], &[u8]),
+        reading: Reading<'_>,
+    ) -> Option<bool> {
         let entry = match self.whole_keys {
-            true => user_key,
-            false => self.prefixes.as_ref()?.transform(user_key)?,
+            true => key,
+            false => self.prefixes.as_ref()?.transform(key)?,
         };
-        Some(self.ask(source, comparator, (user_key, entry), reading))
+        Some(self.ask(source, comparator, (place, entry), reading))
     }
 
     /// False if no key with this prefix by `extractor` is in the table; `None` if the filter cannot be asked about it.

@@ -6,6 +6,7 @@ use crate::compress::{self, Compressor};
 use crate::filter::{FilterOutput, FilterWriter};
 use crate::format::{BlockHandle, Footer};
 use crate::index_writer::{IndexFormat, partition_index};
+use crate::properties::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP};
 use crate::range_del::{self, RangeTombstone};
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_options::{CompressionType, FilterPolicy, IndexShortening, IndexType};
@@ -208,6 +209,10 @@ impl TableWriter {
         properties.db_id.clone_from(&options.db_id);
         properties.session_id.clone_from(&options.session_id);
         properties.original_file_number = options.file_number;
+        if let Some((oldest, newest)) = self.stamps.as_ref().and_then(|stamps| stamps.bounds) {
+            properties.others.insert(OLDEST_TIMESTAMP.to_string(), oldest.as_bytes().to_vec());
+            properties.others.insert(NEWEST_TIMESTAMP.to_string(), newest.as_bytes().to_vec());
+        }
         if options.external {
             properties.external_version = Some(EXTERNAL_VERSION);
             properties.global_seqno = Some(0);

@@ -27,7 +27,8 @@ use crate::properties::{COLLECTORS, TableProperties};
 use crate::range_del::RangeTombstone;
 use outcrop_base::hash::xxh3_64;
 use outcrop_base::keys::{FOOTER_LEN, packed_seq, split, user_key};
-use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
+use outcrop_base::timestamp::{TIMESTAMP_LEN, split_timestamp};
+use outcrop_base::{Comparator, Error, Result, SeqNum, Timestamp, ValueType};
 use outcrop_env::WriteFile;
 use outcrop_options::{BlockBasedTableOptions, DataBlockIndexType, IndexShortening};
 use std::cmp::Ordering;
@@ -54,6 +55,8 @@ pub struct TableWriter {
     separator_due: bool,
     last_key: Vec<u8>,
     range_tombstones: Vec<RangeTombstone>,
+    /// If its keys have user-defined timestamps.
+    stamps: Option<Stamps>,
 }
 
 impl TableWriter {
@@ -82,6 +85,7 @@ impl TableWriter {
             separator_due: false,
             last_key: Vec::new(),
             range_tombstones: Vec::new(),
+            stamps: Stamps::of(&options.comparator),
             options,
         }
     }
@@ -137,11 +141,14 @@ impl TableWriter {
 
     #[inline]
     fn add_to_filter_and_index(&mut self, key: &[u8]) {
-        let new = user_key(key);
+        let stamps = self.stamps.as_ref().map_or(0, |_| TIMESTAMP_LEN);
+        // Filters know keys as users give them: all versions of a row are one.
+        let row = |key| without_stamp(user_key(key), stamps);
+        let new = row(key);
         if let Some(filter) = &mut self.filter {
-            if filter.is_full() && user_key(&self.last_key) != new {
+            if filter.is_full() && !self.last_key.is_empty() && row(&self.last_key) != new {
                 let separator = self.options.comparator.internal_separator(&self.last_key, key);
-                filter.cut(separator, user_key(&self.last_key), new);
+                filter.cut(separator, row(&self.last_key), new);
             }
             filter.add(new);
         }
@@ -197,6 +204,9 @@ impl TableWriter {
         let seq = packed_seq(packed).0;
         self.smallest_seq = self.smallest_seq.min(seq);
         self.largest_seq = self.largest_seq.max(seq);
+        if let Some(stamps) = &mut self.stamps {
+            stamps.add(&self.options.comparator, key);
+        }
     }
 
     fn finish_data_block(&mut self) -> Result<()> {
@@ -289,6 +299,37 @@ fn base_context_checksum(options: &TableWriterOptions) -> u32 {
     let [a, b] = options.unique_id();
     let hash = xxh3_64(&[a.to_le_bytes(), b.to_le_bytes()].concat()) as u32;
     hash.max(1)
+}
+
+/// `user_key` without the `len` bytes at its end.
+#[inline]
+fn without_stamp(user_key: &[u8], len: usize) -> &[u8] {
+    &user_key[..user_key.len().saturating_sub(len)]
+}
+
+/// The oldest and the newest user-defined timestamp of a table.
+#[derive(Default)]
+pub(crate) struct Stamps {
+    bounds: Option<(Timestamp, Timestamp)>,
+}
+
+impl Stamps {
+    /// None yet, if keys in this order have some.
+    fn of(comparator: &Comparator) -> Option<Stamps> {
+        (comparator.timestamp_len() > 0).then(Stamps::default)
+    }
+
+    #[cold]
+    fn add(&mut self, comparator: &Comparator, key: &[u8]) {
+        let Some((_, new)) = split_timestamp(user_key(key)) else { return };
+        let (oldest, newest) = self.bounds.get_or_insert((new, new));
+        if comparator.compare_timestamps(new, *oldest).is_lt() {
+            *oldest = new;
+        }
+        if comparator.compare_timestamps(new, *newest).is_gt() {
+            *newest = new;
+        }
+    }
 }
 
 /// Entries between restart points, as asked for: at least one.
