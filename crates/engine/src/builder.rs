@@ -9,7 +9,7 @@ use crate::open;
 use crate::panic::caught;
 use crate::repair::report::RepairReport;
 use crate::repair::{self, RepairOptions};
-use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result};
+use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result, Timestamp};
 use outcrop_cache::Cache;
 use outcrop_env::{Clock, Env};
 use outcrop_manifest::file_name::{self, FileKind};
@@ -272,6 +272,26 @@ impl DbBuilder {
         let watched = (std::mem::take(&mut self.listeners), self.statistics.clone());
         let (path, options, env, families) = self.into_parts();
         Ok(Db::new(open::open(&path, options, env, families, objects, watched)?, None))
+    }
+
+    /// Opens the database, and drops what was written with timestamps above `newest`, in all column families that have timestamps: as if it
+    /// had never been written. Everything in them is rewritten before this returns.
+    ///
+    /// # Errors
+    /// As [`DbBuilder::open`]; InvalidArgument with `avoid_flush_during_recovery`; those of compactions, after which part may be
+    /// trimmed: open it so again.
+    ///
+    /// Source: RocksDB `DB::OpenAndTrimHistory`.
+    pub fn open_and_trim_history(self, newest: Timestamp) -> Result<Db> {
+        if self.options.kept.get("avoid_flush_during_recovery") == Some("true") {
+            let what = "avoid_flush_during_recovery incompatible with OpenAndTrimHistory";
+            return Err(Error::invalid_argument(what));
+        }
+        let db = self.open()?;
+        for cf in db.column_families().into_iter().filter(|cf| cf.has_timestamps()) {
+            db.trim_history(&cf, newest)?;
+        }
+        Ok(db)
     }
 
     /// Opens the database for reading only. Takes no lock and writes nothing, so it can be beside a process that writes; what that one

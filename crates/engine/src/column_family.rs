@@ -4,16 +4,18 @@ use crate::collectors::TablePropertiesCollectorFactory;
 use crate::partitioner::SstPartitionerFactory;
 use crate::stats::ColumnFamilyStats;
 use crate::superversion::{SuperVersion, SuperVersionCell};
-use arc_swap::ArcSwap;
+use arc_swap::{ArcSwap, ArcSwapOption};
+use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
 use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, MergeOperator, PrefixExtractor,
-    Result,
+    Result, Timestamp,
 };
 use outcrop_cache::Cache;
 use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::ColumnFamilyOptions;
+use std::borrow::Cow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU8, Ordering};
 
 /// Name of the column family every database has.
 pub const DEFAULT_COLUMN_FAMILY: &str = "default";
@@ -214,8 +216,14 @@ impl From<&ColumnFamilyDescriptor> for ColumnFamilyDescriptor {
 pub struct ColumnFamily {
     id: u32,
     name: String,
-    /// Key order.
+    /// Order of stored keys.
     pub comparator: Comparator,
+    /// Order of the rows that stored keys belong to: where keys have timestamps, another one.
+    pub(crate) rows: Comparator,
+    /// Order of keys as callers give them.
+    pub(crate) keys: Comparator,
+    /// Versions with timestamps below this may be gone, but for the newest of each key.
+    pub(crate) full_history_low: ArcSwapOption<Timestamp>,
     /// Rule for merge operands.
     pub merge_operator: Option<Arc<dyn MergeOperator>>,
     /// The filter that decides about each key a compaction writes.
@@ -234,8 +242,14 @@ pub struct ColumnFamily {
     pub(crate) stats: ColumnFamilyStats,
     /// Where its memtables come from. Each opening of a database has one of its own, so it says whose column family this is.
     pub(crate) memtable_pool: Arc<MemTablePool>,
-    dropped: AtomicBool,
+    /// Why writes need a second look: [`DROPPED`], [`STAMPED`]; 0: they do not.
+    caution: AtomicU8,
 }
+
+/// The column family was dropped.
+const DROPPED: u8 = 1;
+/// Its keys end with timestamps.
+const STAMPED: u8 = 2;
 
 /// A caller's reference to a column family; stays usable until the database closes, except that
 /// writes to a dropped column family fail. It belongs to one opening of one database: methods of any other [`crate::Db`] refuse it
@@ -277,6 +291,9 @@ impl ColumnFamily {
             id,
             name: descriptor.name.clone(),
             comparator: parts.comparator.clone(),
+            rows: parts.comparator.rows(),
+            keys: parts.comparator.keys(),
+            full_history_low: ArcSwapOption::empty(),
             merge_operator: parts.merge_operator.clone(),
             compaction_filter: parts.compaction_filter.clone(),
             compaction_filter_factory: parts.compaction_filter_factory.clone(),
@@ -287,8 +304,25 @@ impl ColumnFamily {
             options: ArcSwap::from_pointee(descriptor.options.clone()),
             superversion: SuperVersionCell::new(superversion),
             memtable_pool: memtable_pool.clone(),
-            dropped: AtomicBool::new(false),
+            caution: AtomicU8::new(if parts.comparator.timestamp_len() > 0 { STAMPED } else { 0 }),
         })
+    }
+
+    /// The first stored key of the row of `stored`.
+    pub(crate) fn row_start(&self, mut stored: Vec<u8>) -> Vec<u8> {
+        if self.has_timestamps() {
+            stored.truncate(stored.len().saturating_sub(TIMESTAMP_LEN));
+            stored.extend_from_slice(Timestamp::MAX.as_bytes());
+        }
+        stored
+    }
+
+    /// The first stored key of the row of `key`, which a caller gave.
+    pub(crate) fn stored_bound<'k>(&self, key: &'k [u8]) -> Cow<'k, [u8]> {
+        match self.has_timestamps() {
+            true => Cow::Owned(stored_key(key, Timestamp::MAX)),
+            false => Cow::Borrowed(key),
+        }
     }
 
     /// The id records carry in the WAL and the MANIFEST.
@@ -309,7 +343,21 @@ impl ColumnFamily {
     /// True after [`crate::Db::drop_column_family`].
     pub fn is_dropped(&self) -> bool {
         // Acquire: pairs with the Release in mark_dropped; a writer that sees it refuses the write.
-        self.dropped.load(Ordering::Acquire)
+        self.caution.load(Ordering::Acquire) & DROPPED != 0
+    }
+
+    /// True if its keys have user-defined timestamps.
+    #[inline]
+    pub fn has_timestamps(&self) -> bool {
+        // Relaxed: it never changes.
+        self.caution.load(Ordering::Relaxed) & STAMPED != 0
+    }
+
+    /// True if it was not dropped, and its keys have no timestamps: what most writes have to know, at the price of one look.
+    #[inline]
+    pub(crate) fn is_plain(&self) -> bool {
+        // Acquire: as in is_dropped.
+        self.caution.load(Ordering::Acquire) == 0
     }
 
     /// Requests to a column family itself, not to its rows, fail in a class of their own.
@@ -322,6 +370,6 @@ impl ColumnFamily {
 
     pub(crate) fn mark_dropped(&self) {
         // Release: pairs with the Acquire in is_dropped.
-        self.dropped.store(true, Ordering::Release);
+        self.caution.fetch_or(DROPPED, Ordering::Release);
     }
 }

@@ -58,7 +58,7 @@ impl Core {
         ctx: Arc<DbContext>,
         state: DbState,
         last_seq: SeqNum,
-        wal: Wal,
+        mut wal: Wal,
         manifest: Manifest,
         observer: Arc<dyn JobObserver>,
         lock: Option<Box<dyn FileLock>>,
@@ -66,6 +66,7 @@ impl Core {
         let targets =
             state.column_families.values().map(|cf| Target::new(cf.cf.clone(), cf.memtable.clone()));
         let targets = Targets::new(targets.collect());
+        wal.name_timestamps(&targets.stamped());
         let registry = state.column_families.iter().map(|(id, cf)| (*id, cf.cf.clone())).collect();
         let versions = Arc::new(VersionSet::new(ctx.clone(), state, manifest, last_seq, wal.number()));
         let closed_wals = Arc::new(ClosedWals::default());

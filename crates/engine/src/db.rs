@@ -6,6 +6,7 @@
 mod maintenance;
 mod reads;
 mod scans;
+mod timestamps;
 pub(crate) mod writes;
 
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};

@@ -2,6 +2,7 @@
 
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use crate::partitioner::{FixedPrefixPartitioner, SstPartitionerFactory};
+use outcrop_base::timestamp::TIMESTAMP_LEN;
 use outcrop_base::{Comparator, Error, Result, builtin_merge};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_memtable::{MemTablePool, MemoryAccount};
@@ -141,7 +142,24 @@ pub fn memtable_pool(
 /// Refuses settings that no table or level could be built with.
 pub fn check_column_family_options(descriptor: &ColumnFamilyDescriptor, db: &DbOptions) -> Result<()> {
     validate::column_family(&descriptor.options, db)
+        .and_then(|()| check_timestamps(descriptor))
         .map_err(|error| error.within(format!("column family {}", descriptor.name)))
+}
+
+/// Refuses what this engine lacks of user-defined timestamps, by name.
+fn check_timestamps(descriptor: &ColumnFamilyDescriptor) -> Result<()> {
+    let len = descriptor.parts.comparator.timestamp_len();
+    if len != 0 && len != TIMESTAMP_LEN {
+        return Err(Error::not_supported(format!("user-defined timestamps of {len} bytes")));
+    }
+    let persisted = descriptor.options.kept.get("persist_user_defined_timestamps") != Some("false");
+    if len != 0 && !persisted {
+        return Err(Error::not_supported("persist_user_defined_timestamps=false"));
+    }
+    if len != 0 && descriptor.options.allow_ingest_behind {
+        return Err(Error::not_supported("user-defined timestamps with ingestion behind"));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -100,6 +100,7 @@ mod features;
 mod file_properties;
 mod flush;
 mod forms;
+mod history;
 mod identity;
 mod in_force;
 mod info_log;
@@ -181,9 +182,10 @@ pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use listener::EventListener;
 pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
 pub use objects::DbObjects;
+pub use outcrop_base::timestamp::TIMESTAMP_LEN;
 pub use outcrop_base::{
     CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
-    MergeOperator, PrefixExtractor, Result, SeqNum, UserComparator, UserPrefixExtractor,
+    MergeOperator, PrefixExtractor, Result, SeqNum, Timestamp, UserComparator, UserPrefixExtractor,
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
@@ -242,6 +244,11 @@ pub mod options {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The examples of docs/timestamps.md compile, and run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/timestamps.md")]
+struct Timestamps;
 
 /// The examples of docs/transactions.md compile, and run.
 #[cfg(doctest)]

@@ -6,6 +6,7 @@
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
 use crate::batch::codec::{self, Item};
+use crate::batch::stamps::check_stamped;
 use crate::column_family::{ColumnFamilyDescriptor, new_memtable};
 use crate::context::DbContext;
 use crate::flush::job::write_l0;
@@ -23,6 +24,7 @@ use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
 use outcrop_options::{DbOptions, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -209,14 +211,20 @@ fn column_family_state(
     // Epoch 1 is kept for what is ingested behind.
     let first = 1 + u64::from(descriptor.options.allow_ingest_behind);
     let next_epoch = (epochs.max().unwrap_or(0) + 1).max(first);
-    CfState::new(
+    let mut state = CfState::new(
         recovered.id,
         descriptor,
         Arc::new(recovered.version),
         recovered.log_number,
         next_epoch,
         pool,
-    )
+    );
+    if let Some(low) = recovered.full_history_low {
+        state.cf.full_history_low.store(Some(Arc::new(low)));
+        state.install_superversion();
+        state.retired.clear();
+    }
+    state
 }
 
 /// Opens every table: wrong sizes, identities and features are found before anything is written, and no
@@ -349,6 +357,8 @@ impl Replay {
         recovered: &mut Recovered,
     ) -> Result<()> {
         let mut reader = LogReader::new(file, number, self.mode);
+        // Of the record: what the log says of timestamps is asked for beside it.
+        let mut copy = Vec::new();
         loop {
             match reader.next()? {
                 ReadOutcome::End => {
@@ -363,7 +373,10 @@ impl Replay {
                     }
                 }
                 ReadOutcome::Record(record, offset) => {
-                    let outcome = self.record(record, number, recovered);
+                    copy.clear();
+                    copy.extend_from_slice(record);
+                    let outcome = check_timestamps(&copy, number, reader.timestamp_sizes(), recovered)
+                        .and_then(|()| self.record(&copy, number, recovered));
                     if let Err(error) = outcome {
                         let error = error.within(format!("{}: offset {offset}", path.display()));
                         if error.kind() == ErrorKind::NotSupported {
@@ -470,6 +483,39 @@ impl FirstHeader {
         !outcrop_record::is_recyclable(self.0[outcrop_record::HEADER_LEN - 1])
             || u32::from_le_bytes([a, b, c, d]) == number as u32
     }
+}
+
+/// Checks that the WAL `wal` has timestamps in the keys of the batch where column families have them, and nowhere else.
+///
+/// # Errors
+/// NotSupported if it differs: a RocksDB before 8.4 does not say which keys have them. So it is if a write cannot have one here.
+///
+/// Source: RocksDB `util/udt_util.cc`, `HandleWriteBatchTimestampSizeDifference`.
+fn check_timestamps(
+    record: &[u8],
+    wal: u64,
+    recorded: &BTreeMap<u32, u16>,
+    recovered: &Recovered,
+) -> Result<()> {
+    let families = &recovered.state.column_families;
+    if recorded.is_empty() && !families.values().any(|cf| cf.cf.has_timestamps()) {
+        return Ok(());
+    }
+    let mut records = codec::records(record)?;
+    while let Some(item) = records.next_item() {
+        // What does not decode is told where it is applied.
+        let Ok(Item::Write(write)) = item else { continue };
+        let Some(cf) = families.get(&write.cf).filter(|cf| wal >= cf.log_number) else { continue };
+        let running = cf.cf.comparator.timestamp_len();
+        if recorded.get(&write.cf).map_or(0, |len| usize::from(*len)) != running {
+            let what = "WriteBatch contains unrecoverable timestamp size inconsistency.";
+            return Err(Error::not_supported(what));
+        }
+        if running > 0 {
+            check_stamped(&cf.cf, &write.op)?;
+        }
+    }
+    Ok(())
 }
 
 /// Checks a whole batch before any of it is applied.

@@ -7,7 +7,8 @@ use crate::collectors::Collectors;
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::in_force::{resolve_objects, sanitize_column_family};
 use outcrop_base::keys::internal_key;
-use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
+use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
+use outcrop_base::{Comparator, Error, Result, SeqNum, Timestamp, ValueType};
 use outcrop_env::{Env, OpenWrite};
 use outcrop_options::{DbOptions, derive, validate};
 use outcrop_table::{TableWriter, TableWriterOptions, unique_id};
@@ -120,17 +121,30 @@ impl SstFileWriter {
     /// # Errors
     /// InvalidArgument unless `key` comes after the key before.
     pub fn put(&mut self, key: &[u8], value: &[u8]) -> Result<()> {
-        self.add(ValueType::Value, key, value)
+        self.add_plain(ValueType::Value, key, value)
+    }
+
+    /// Sets `key` to `value` from `timestamp` on, in the order of a comparator with user-defined timestamps.
+    ///
+    /// # Errors
+    /// InvalidArgument unless (`key`, `timestamp`) comes after the one before, or if keys have no timestamps.
+    pub fn put_at(&mut self, key: &[u8], timestamp: Timestamp, value: &[u8]) -> Result<()> {
+        self.add_at(ValueType::Value, key, timestamp, value)
+    }
+
+    /// Deletes `key` from `timestamp` on. Errors as for [`SstFileWriter::put_at`].
+    pub fn delete_at(&mut self, key: &[u8], timestamp: Timestamp) -> Result<()> {
+        self.add_at(ValueType::DeletionWithTimestamp, key, timestamp, &[])
     }
 
     /// Adds an operand for the merge operator to `key`. Errors as for [`SstFileWriter::put`].
     pub fn merge(&mut self, key: &[u8], operand: &[u8]) -> Result<()> {
-        self.add(ValueType::Merge, key, operand)
+        self.add_plain(ValueType::Merge, key, operand)
     }
 
     /// Deletes `key` in what the ingesting database had before. Errors as for [`SstFileWriter::put`].
     pub fn delete(&mut self, key: &[u8]) -> Result<()> {
-        self.add(ValueType::Deletion, key, &[])
+        self.add_plain(ValueType::Deletion, key, &[])
     }
 
     /// Deletes every key from `begin` up to `end`, exclusive, in what the ingesting database had before; keys of this
@@ -139,6 +153,9 @@ impl SstFileWriter {
     /// # Errors
     /// InvalidArgument if `end` comes before `begin`.
     pub fn delete_range(&mut self, begin: &[u8], end: &[u8]) -> Result<()> {
+        if self.comparator.timestamp_len() > 0 {
+            return Err(size_mismatch());
+        }
         match self.comparator.compare(begin, end) {
             std::cmp::Ordering::Greater => Err(Error::invalid_argument("end key comes before start key")),
             std::cmp::Ordering::Equal => Ok(()),
@@ -150,6 +167,26 @@ impl SstFileWriter {
                 Ok(())
             }
         }
+    }
+
+    fn add_plain(&mut self, value_type: ValueType, key: &[u8], value: &[u8]) -> Result<()> {
+        if self.comparator.timestamp_len() > 0 {
+            return Err(size_mismatch());
+        }
+        self.add(value_type, key, value)
+    }
+
+    fn add_at(
+        &mut self,
+        value_type: ValueType,
+        key: &[u8],
+        timestamp: Timestamp,
+        value: &[u8],
+    ) -> Result<()> {
+        if self.comparator.timestamp_len() != TIMESTAMP_LEN {
+            return Err(size_mismatch());
+        }
+        self.add(value_type, &stored_key(key, timestamp), value)
     }
 
     fn add(&mut self, value_type: ValueType, key: &[u8], value: &[u8]) -> Result<()> {
@@ -196,4 +233,9 @@ impl SstFileWriter {
             largest_key: user_key(&summary.largest),
         })
     }
+}
+
+/// In RocksDB's words (`SstFileWriter::Rep::Add`).
+fn size_mismatch() -> Error {
+    Error::invalid_argument("Timestamp size mismatch")
 }

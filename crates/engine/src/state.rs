@@ -48,8 +48,7 @@ pub struct RunningCompaction {
 impl RunningCompaction {
     /// True if it may write keys of `range`, both ends inclusive.
     pub fn overlaps(&self, cf: &ColumnFamily, range: &(Vec<u8>, Vec<u8>)) -> bool {
-        cf.comparator.compare(&self.begin, &range.1).is_le()
-            && cf.comparator.compare(&self.end, &range.0).is_ge()
+        cf.rows.compare(&self.begin, &range.1).is_le() && cf.rows.compare(&self.end, &range.0).is_ge()
     }
 }
 
@@ -143,8 +142,10 @@ impl CfState {
     pub fn install_superversion(&mut self) {
         let sealed = self.sealed.iter().rev().map(|sealed| sealed.memtable.clone()).collect();
         let history = self.history.iter().rev().cloned().collect();
-        let view =
-            SuperVersion::new(self.memtable.clone(), sealed, self.version.clone()).with_history(history);
+        let low = self.cf.full_history_low.load().as_deref().copied();
+        let view = SuperVersion::new(self.memtable.clone(), sealed, self.version.clone())
+            .with_history(history)
+            .with_history_from(low);
         let replaced = self.cf.superversion.swap(Arc::new(view));
         self.superversion_number += 1;
         self.retired.push(replaced);
@@ -184,7 +185,7 @@ impl CfState {
         PickInput {
             cf_id: self.cf.id(),
             version: &self.version,
-            comparator: &self.cf.comparator,
+            comparator: &self.cf.rows,
             options,
             marks: &self.marks,
             busy: &self.busy,
@@ -224,7 +225,7 @@ impl CfState {
             self.held_back.retain(|number| live.contains(number));
         }
         let context = MarkContext {
-            comparator: &self.cf.comparator,
+            comparator: &self.cf.rows,
             now: now_seconds,
             offpeak_seconds,
             has_filter: self.cf.compaction_filter.is_some() || self.cf.compaction_filter_factory.is_some(),

@@ -7,7 +7,7 @@
 
 use crate::read::layer::Layer;
 use arc_swap::ArcSwap;
-use outcrop_base::{Result, SeqNum};
+use outcrop_base::{Result, SeqNum, Timestamp};
 use outcrop_manifest::Version;
 use outcrop_memtable::MemTable;
 use std::sync::{Arc, OnceLock};
@@ -22,6 +22,8 @@ pub struct SuperVersion {
     pub version: Arc<Version>,
     /// Memtables that are in tables already, newest first: they tell which keys were written lately. Reads do not look at them.
     pub history: Vec<Arc<MemTable>>,
+    /// Reads at timestamps below this are refused: versions may be gone.
+    pub full_history_low: Option<Timestamp>,
     /// Range tombstones of everything but the active memtable, listed by the first iterator that asks.
     fixed_tombstones: OnceLock<Vec<Layer>>,
 }
@@ -29,12 +31,18 @@ pub struct SuperVersion {
 impl SuperVersion {
     /// The view of these sources.
     pub fn new(memtable: Arc<MemTable>, sealed: Vec<Arc<MemTable>>, version: Arc<Version>) -> SuperVersion {
-        SuperVersion { memtable, sealed, version, history: Vec::new(), fixed_tombstones: OnceLock::new() }
+        let (history, fixed_tombstones) = (Vec::new(), OnceLock::new());
+        SuperVersion { memtable, sealed, version, history, full_history_low: None, fixed_tombstones }
     }
 
     /// The same, with memtables that are in tables already.
     pub fn with_history(self, history: Vec<Arc<MemTable>>) -> SuperVersion {
         SuperVersion { history, ..self }
+    }
+
+    /// The same, of a column family whose history of versions is whole from `low` on.
+    pub fn with_history_from(self, low: Option<Timestamp>) -> SuperVersion {
+        SuperVersion { full_history_low: low, ..self }
     }
 
     /// The memtables, newest first, those that are in tables already last.

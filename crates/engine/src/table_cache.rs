@@ -236,7 +236,7 @@ impl TableCache {
             return Ok(reader);
         }
         let opened = self.open_file(&file_name::blob(&self.dir, file.number))?;
-        let reader = Arc::new(BlobReader::open(opened, cf.id())?.ordered_by(cf.comparator.clone()));
+        let reader = Arc::new(BlobReader::open(opened, cf.id())?.ordered_by(cf.rows.clone()));
         Ok(file.reader.get_or_init(|| reader))
     }
 
@@ -284,6 +284,10 @@ impl TableCache {
                 monitor: self.monitor.clone(),
             },
         )?;
+        if cf.has_timestamps() && !reader.range_tombstones().is_empty() {
+            let what = "range deletions with user-defined timestamps";
+            return Err(Error::not_supported(format!("{}: {what}", path.display())));
+        }
         Ok(reader)
     }
 }

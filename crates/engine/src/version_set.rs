@@ -248,6 +248,11 @@ impl VersionSet {
             {
                 cf.log_number = cf.log_number.max(log_number);
             }
+            if let (Some(low), Some(cf)) =
+                (edit.full_history_low, state.column_families.get(&edit.column_family))
+            {
+                cf.cf.full_history_low.store(Some(Arc::new(low)));
+            }
         }
         then(&mut state);
         for edit in edits.iter().filter(|edit| edit.changes_tables()) {
@@ -258,7 +263,8 @@ impl VersionSet {
         for cf in state.column_families.values_mut() {
             cf.refresh_debt();
         }
-        for edit in edits {
+        // Readers are told how far their history goes back once some of it may be gone, as in RocksDB.
+        for edit in edits.iter().filter(|edit| edit.full_history_low.is_none()) {
             if let Some(cf) = state.column_families.get_mut(&edit.column_family) {
                 cf.install_superversion();
             }

@@ -25,7 +25,7 @@ pub fn apply(bytes: &[u8], first: SeqNum, mut write: impl FnMut(u32, SeqNum, Op<
 pub fn insert(memtable: &MemTable, seq: SeqNum, op: Op<'_>) {
     match op {
         Op::Put { key, value } => memtable.insert(seq, ValueType::Value, key, value),
-        Op::Delete { key } => memtable.insert(seq, ValueType::Deletion, key, &[]),
+        Op::Delete { key } => memtable.insert(seq, memtable.deletion(), key, &[]),
         Op::SingleDelete { key } => memtable.insert(seq, ValueType::SingleDeletion, key, &[]),
         Op::DeleteRange { begin, end } => {
             // An empty range takes its sequence number and does nothing else.

@@ -6,6 +6,7 @@
 //! The sequence is filled in by the write group. Bytes: `docs/format/write_batch.md`.
 //! Source: RocksDB `db/write_batch.cc`.
 
+use super::stamp_count::Stamps;
 use outcrop_base::coding::{Decoder, fixed32_at, fixed64_at, put_length_prefixed, put_varint32};
 use outcrop_base::{Error, Result, SeqNum, wide_columns};
 
@@ -38,6 +39,7 @@ const MAX_KEY_LEN: usize = u32::MAX as usize - 8;
 #[derive(Clone, Debug)]
 pub struct WriteBatch {
     rep: Vec<u8>,
+    pub(super) stamps: Stamps,
 }
 
 impl Default for WriteBatch {
@@ -49,7 +51,7 @@ impl Default for WriteBatch {
 impl WriteBatch {
     /// An empty batch.
     pub fn new() -> WriteBatch {
-        WriteBatch { rep: vec![0; HEADER_LEN] }
+        WriteBatch { rep: vec![0; HEADER_LEN], stamps: Stamps::NONE }
     }
 
     /// A batch from its wire form, as RocksDB's `WriteBatch::Data()` gives it.
@@ -65,7 +67,7 @@ impl WriteBatch {
         if counted != count_of(bytes) {
             return Err(Error::corruption("WriteBatch has wrong count"));
         }
-        Ok(WriteBatch { rep: bytes.to_vec() })
+        Ok(WriteBatch { rep: bytes.to_vec(), stamps: Stamps::UNKNOWN })
     }
 
     /// The wire form.
@@ -92,6 +94,7 @@ impl WriteBatch {
     pub fn clear(&mut self) {
         self.rep.truncate(HEADER_LEN);
         self.rep[..HEADER_LEN].fill(0);
+        self.stamps = Stamps::NONE;
     }
 
     /// Sets `key` to `value` in column family `cf`.
@@ -189,6 +192,7 @@ impl WriteBatch {
     pub fn append(&mut self, other: &WriteBatch) {
         let count = self.count() + other.count();
         self.rep.extend_from_slice(&other.rep[HEADER_LEN..]);
+        self.stamps = self.stamps.and(other.stamps);
         self.rep[8..12].copy_from_slice(&count.to_le_bytes());
     }
 
@@ -205,6 +209,11 @@ impl WriteBatch {
     /// Puts back what [`WriteBatch::take_bytes`] took.
     pub(crate) fn restore_bytes(&mut self, rep: Vec<u8>) {
         self.rep = rep;
+    }
+
+    /// The wire form, to change keys in their places.
+    pub(super) fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.rep
     }
 
     fn start(&mut self, cf: u32, default_tag: u8, cf_tag: u8) {

@@ -86,7 +86,7 @@ impl Family<'_> {
 
 impl<'f> From<&'f ColumnFamily> for Family<'f> {
     fn from(cf: &'f ColumnFamily) -> Family<'f> {
-        Family::new(cf.id(), &cf.comparator, cf.merge_operator.as_deref())
+        Family::new(cf.id(), &cf.keys, cf.merge_operator.as_deref())
     }
 }
 

@@ -7,4 +7,6 @@ pub mod key_index;
 pub mod overlay;
 pub mod save_point;
 pub mod scratch;
+mod stamp_count;
+pub mod stamps;
 pub mod writes;

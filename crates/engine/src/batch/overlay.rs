@@ -117,7 +117,7 @@ pub struct FamilyParts {
 
 impl From<&ColumnFamily> for FamilyParts {
     fn from(cf: &ColumnFamily) -> FamilyParts {
-        FamilyParts { id: cf.id(), comparator: cf.comparator.clone(), operator: cf.merge_operator.clone() }
+        FamilyParts { id: cf.id(), comparator: cf.keys.clone(), operator: cf.merge_operator.clone() }
     }
 }
 

@@ -1,6 +1,7 @@
 //! Save points of a write batch: places to return to.
 
 use super::codec::WriteBatch;
+use super::stamp_count::Stamps;
 
 /// How much of a batch there was at some moment.
 ///
@@ -17,12 +18,13 @@ use super::codec::WriteBatch;
 pub struct SavePoint {
     len: usize,
     count: u32,
+    stamps: Stamps,
 }
 
 impl WriteBatch {
     /// The place the batch is at.
     pub fn save_point(&self) -> SavePoint {
-        SavePoint { len: self.size_bytes(), count: self.count() }
+        SavePoint { len: self.size_bytes(), count: self.count(), stamps: self.stamps }
     }
 
     /// Takes back what was added since `point`, which is one of this batch and not of before it was cleared.
@@ -35,6 +37,7 @@ impl WriteBatch {
         bytes.truncate(point.len);
         bytes[8..12].copy_from_slice(&point.count.to_le_bytes());
         self.restore_bytes(bytes);
+        self.stamps = point.stamps;
     }
 }
 

@@ -3,6 +3,7 @@
 use super::blobs::{BlobInput, BlobPlan};
 use super::job::CompactionJob;
 use super::output::{GrandparentCuts, OutputPlan};
+use super::stamps::StampRules;
 use super::stream::{CompactionStream, DropRules, KeyRange};
 use super::{LevelFiles, Reason};
 use crate::context::DbContext;
@@ -54,6 +55,7 @@ pub fn compaction_stream(
         blobs: BlobInput::new(&ctx.tables, &job.cf, &job.version),
         tombstones: clip(tombstones, &range, &job.cf.comparator),
         range,
+        stamps: StampRules::of(&job.cf, job.trim),
     };
     let input = MergingIter::new(job.cf.comparator.clone(), sources);
     Ok(CompactionStream::new(input, job.cf.comparator.clone(), job.cf.merge_operator.clone(), rules))

@@ -7,6 +7,7 @@ use crate::jobs::{JobInfo, JobKind};
 use crate::partitioner::{PartitionerContext, SstPartitioner};
 use crate::state::{CfState, DbState, RunningCompaction};
 use crate::version_set::VersionSet;
+use outcrop_base::Timestamp;
 use outcrop_base::keys::user_key;
 use outcrop_manifest::Version;
 use std::sync::Arc;
@@ -26,6 +27,8 @@ pub struct CompactionJob {
     pub running: RunningCompaction,
     /// Set by a caller who no longer wants it.
     pub canceled: Option<Arc<AtomicBool>>,
+    /// Versions with timestamps above this are dropped.
+    pub trim: Option<Timestamp>,
     /// Its number, for those who are told of it; 0 before it runs.
     pub job_id: AtomicI32,
 }
@@ -38,7 +41,7 @@ impl CompactionJob {
             compaction.work = Work::Merge;
         }
         let inputs: Vec<_> = compaction.input_files().cloned().collect();
-        let (begin, end) = pick::key_range(&cf.cf.comparator, &inputs).unwrap_or_default();
+        let (begin, end) = pick::key_range(&cf.cf.rows, &inputs).unwrap_or_default();
         let running = RunningCompaction { output_level: compaction.output_level, begin, end };
         CompactionJob {
             compaction,
@@ -47,6 +50,7 @@ impl CompactionJob {
             max_subcompactions,
             running,
             canceled: None,
+            trim: None,
             job_id: AtomicI32::new(0),
         }
     }

@@ -11,22 +11,24 @@ use super::manual_request::{BottommostLevelCompaction, CompactRangeOptions, Manu
 use super::output::{canceled_error, check_wanted};
 use super::pick::{self, leveled};
 use super::requests;
-use super::{Compaction, Reason};
+use super::{Compaction, Reason, Work};
 use crate::column_family::ColumnFamilyHandle;
 use crate::core::Core;
 use crate::events::reasons::FlushReason;
+use crate::history;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
-use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_base::{Error, ErrorKind, Result, Timestamp};
 use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_options::CompactionStyle;
+use outcrop_table::NEWEST_TIMESTAMP;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 /// The result of looking for a manual request to run.
 pub enum ManualPick {
     /// Run this.
-    Run(Arc<ManualCompaction>, CompactionJob),
+    Run(Arc<ManualCompaction>, Box<CompactionJob>),
     /// A request had nothing to do and is finished.
     Finished,
     /// No request, or tables it needs are taken.
@@ -54,13 +56,17 @@ pub fn pick(state: &mut DbState, threads: u32) -> ManualPick {
             ManualPick::Finished
         }
         Inputs::Taken => ManualPick::Nothing,
-        Inputs::Ready(compaction) => {
+        Inputs::Ready(mut compaction) => {
+            if request.trim.is_some() {
+                compaction.work = Work::Merge;
+            }
             let job = CompactionJob {
                 canceled: Some(request.canceled.clone()),
+                trim: request.trim,
                 ..CompactionJob::new(compaction, cf, request.max_subcompactions.unwrap_or(threads))
             };
             request.start();
-            ManualPick::Run(request, job)
+            ManualPick::Run(request, Box::new(job))
         }
     }
 }
@@ -104,11 +110,30 @@ pub fn compact_range(
     options: &CompactRangeOptions,
 ) -> Result<()> {
     core.ctx.check_owns(cf)?;
+    if let Some(low) = options.full_history_low {
+        if begin.is_some() || end.is_some() {
+            return Err(Error::invalid_argument("Cannot specify compaction range with full_history_ts_low"));
+        }
+        history::increase_low(&core.versions, cf, low)?;
+    }
+    let bound = |key: Option<&[u8]>| key.map(|key| cf.stored_bound(key).into_owned());
+    let (begin, end) = (bound(begin), bound(end));
+    compact(core, cf, (begin.as_deref(), end.as_deref()), options, None)
+}
+
+/// Compacts the range of stored keys. With `trim`, versions with newer timestamps are dropped.
+fn compact(
+    core: &Core,
+    cf: &ColumnFamilyHandle,
+    (begin, end): (Option<&[u8]>, Option<&[u8]>),
+    options: &CompactRangeOptions,
+    trim: Option<Timestamp>,
+) -> Result<()> {
     refuse_if_disabled(&core.versions.state.lock())?;
     core.commit.flush(&[cf.id()], FlushReason::ManualCompaction, true)?;
     match cf.options.load().compaction_style {
         CompactionStyle::Level => {
-            let level = compact_levels(&core.versions, cf, begin, end, options)?;
+            let level = compact_levels(&core.versions, cf, (begin, end), options, trim)?;
             match level {
                 Some(level) if options.change_level => {
                     requests::move_level(&core.jobs, cf, level, options.target_level)
@@ -116,22 +141,53 @@ pub fn compact_range(
                 _ => Ok(()),
             }
         }
-        CompactionStyle::Universal => run_manual(&core.versions, cf, Scope::Everything, options),
+        CompactionStyle::Universal => run_manual(&core.versions, cf, Scope::Everything, options, trim),
+        CompactionStyle::Fifo | CompactionStyle::None if trim.is_some() => {
+            Err(Error::not_supported("trimming the history of a column family that is not compacted"))
+        }
         CompactionStyle::Fifo | CompactionStyle::None => Ok(()),
     }
+}
+
+/// How often a history is trimmed again because automatic compactions wrote tables meanwhile.
+const TRIMS: usize = 100;
+
+/// Rewrites everything in `cf` without the versions whose timestamps are above `newest`.
+pub fn trim_history(core: &Core, cf: &ColumnFamilyHandle, newest: Timestamp) -> Result<()> {
+    for _ in 0..TRIMS {
+        compact(core, cf, (None, None), &BottommostLevelCompaction::Force.into(), Some(newest))?;
+        if !holds_newer(core, cf, newest)? {
+            return Ok(());
+        }
+    }
+    Err(Error::new(ErrorKind::TryAgain, "compactions write the history anew while it is trimmed"))
+}
+
+/// True if a table of `cf` has, or may have, versions with timestamps above `newest`.
+fn holds_newer(core: &Core, cf: &ColumnFamilyHandle, newest: Timestamp) -> Result<bool> {
+    let version = cf.superversion.load_full().version.clone();
+    for (_, file) in version.files() {
+        let table = core.ctx.tables.open(cf, file)?;
+        let largest = table.properties().others.get(NEWEST_TIMESTAMP);
+        let largest = largest.and_then(|bytes| Timestamp::from_bytes(bytes).ok());
+        if largest.is_none_or(|largest| cf.comparator.compare_timestamps(largest, newest).is_gt()) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
 }
 
 /// Compacts the range down to the last level that holds data of it, and returns that; `None` if there is none.
 fn compact_levels(
     versions: &VersionSet,
     cf: &ColumnFamilyHandle,
-    begin: Option<&[u8]>,
-    end: Option<&[u8]>,
+    (begin, end): (Option<&[u8]>, Option<&[u8]>),
     options: &CompactRangeOptions,
+    trim: Option<Timestamp>,
 ) -> Result<Option<usize>> {
     let step = |start: usize, output: usize, below: Option<FileNumber>| {
         let (begin, end) = (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
-        run_manual(versions, cf, Scope::Level { start, output, begin, end, below }, options)
+        run_manual(versions, cf, Scope::Level { start, output, begin, end, below }, options, trim)
     };
     let before = FileNumber(versions.ctx.next_file_number());
     let mut level = 0;
@@ -151,7 +207,7 @@ fn compact_levels(
     }
     if options.bottommost_level_compaction == BottommostLevelCompaction::Force {
         // Those that no step has written anew: the steps merged them with nothing, or moved them as they were.
-        step(level, level, Some(before))?;
+        step(level, level, Some(before).filter(|_| trim.is_none()))?;
     }
     Ok(Some(level))
 }
@@ -168,8 +224,9 @@ fn run_manual(
     cf: &ColumnFamilyHandle,
     scope: Scope,
     options: &CompactRangeOptions,
+    trim: Option<Timestamp>,
 ) -> Result<()> {
-    let request = Arc::new(ManualCompaction::new(cf.id(), scope, options));
+    let request = Arc::new(ManualCompaction::new(cf.id(), scope, options).trimming(trim));
     let mut state = versions.state.lock();
     refuse_if_disabled(&state)?;
     state.manual.push_back(request.clone());
@@ -239,8 +296,8 @@ fn has_tables(
     end: Option<&[u8]>,
 ) -> bool {
     let inside = |file: &Arc<TableFile>| {
-        !begin.is_some_and(|begin| file.ends_before(&cf.comparator, begin))
-            && !end.is_some_and(|end| file.starts_after(&cf.comparator, end))
+        !begin.is_some_and(|begin| file.ends_before(&cf.rows, begin))
+            && !end.is_some_and(|end| file.starts_after(&cf.rows, end))
     };
     version.levels.get(level).is_some_and(|level| level.files.iter().any(inside))
 }

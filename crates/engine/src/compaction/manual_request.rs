@@ -1,6 +1,6 @@
 //! A request of a caller of `compact_range`: its options, and the steps that wait to be run.
 
-use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_base::{Error, ErrorKind, Result, Timestamp};
 use outcrop_manifest::FileNumber;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -49,6 +49,9 @@ pub struct CompactRangeOptions {
     pub exclusive_manual_compaction: bool,
     /// Threads each step may be split over; `None`: as `max_subcompactions` of the database says. Default `None`.
     pub max_subcompactions: Option<u32>,
+    /// Raises the column family's `full_history_ts_low` to this before, as [`crate::Db::increase_full_history_low`] does: of versions
+    /// with older timestamps only the newest of each key stays. The range must then be unbounded. Default `None`.
+    pub full_history_low: Option<Timestamp>,
 }
 
 impl From<BottommostLevelCompaction> for CompactRangeOptions {
@@ -90,6 +93,8 @@ pub struct ManualCompaction {
     pub max_subcompactions: Option<u32>,
     /// Set by `disable_manual_compaction`.
     pub canceled: Arc<AtomicBool>,
+    /// Versions with timestamps above this are dropped.
+    pub trim: Option<Timestamp>,
     outcome: Mutex<Outcome>,
 }
 
@@ -112,8 +117,14 @@ impl ManualCompaction {
             exclusive: options.exclusive_manual_compaction,
             max_subcompactions: options.max_subcompactions,
             canceled: Arc::default(),
+            trim: None,
             outcome: Mutex::new(Outcome::Waiting),
         }
+    }
+
+    /// The same, which drops versions with timestamps above `trim`.
+    pub fn trimming(self, trim: Option<Timestamp>) -> ManualCompaction {
+        ManualCompaction { trim, ..self }
     }
 
     /// A thread begins with it.

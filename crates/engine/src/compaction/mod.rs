@@ -20,6 +20,7 @@ pub mod output;
 pub mod pick;
 pub mod requests;
 pub mod run;
+pub mod stamps;
 pub mod stream;
 pub mod subcompaction;
 

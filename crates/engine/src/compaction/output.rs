@@ -19,7 +19,7 @@ use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, Version, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
-use outcrop_table::{TableWriter, TableWriterOptions};
+use outcrop_table::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -131,7 +131,7 @@ fn write_entries(
         }
         let key = stream.key();
         if let Some(table) = &open {
-            let new_key = !cf.comparator.same(user_key(key), &last_user_key);
+            let new_key = !cf.rows.same(user_key(key), &last_user_key);
             if new_key && should_cut(&mut plan, &cf.comparator, table, &last_user_key, key) {
                 let mut table = open.take().expect("checked above");
                 ranges.write_until(&cf.comparator, &mut table, Some(user_key(key)));
@@ -386,6 +386,10 @@ impl OpenTable {
             HistogramKind::CompactionOutfileSyncMicros
         });
         let mut file = TableFile::new(self.number, summary.file_size, summary.smallest, summary.largest);
+        let stamp = |name: &str| summary.properties.others.get(name).cloned();
+        if let Some((oldest, newest)) = stamp(OLDEST_TIMESTAMP).zip(stamp(NEWEST_TIMESTAMP)) {
+            file.set_timestamps(&oldest, &newest);
+        }
         file.smallest_seq = summary.smallest_seq;
         file.largest_seq = summary.largest_seq;
         file.epoch = plan.epoch;

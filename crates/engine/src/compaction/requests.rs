@@ -95,7 +95,7 @@ pub fn delete_files_in_ranges(
             !cf_state.busy.contains(&file.number)
                 && ranges
                     .iter()
-                    .any(|range| contains(&cf.comparator, range, range_end == RangeEnd::Inclusive, file))
+                    .any(|range| contains(&cf.rows, range, range_end == RangeEnd::Inclusive, file))
         };
         let levels = cf_state.version.levels.iter().enumerate().skip(1);
         let found: Vec<LevelFiles> = levels
@@ -177,7 +177,7 @@ pub fn compact_files(
         }
         let inputs = widened(&input, files, output_level)?;
         let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
-        let range = pick::key_range(&cf.comparator, &all).unwrap_or_default();
+        let range = pick::key_range(&cf.rows, &all).unwrap_or_default();
         let between = inputs[0].level + 1..=output_level;
         if cf_state.running.iter().any(|job| between.contains(&job.output_level) && job.overlaps(cf, &range))
         {
@@ -237,7 +237,7 @@ pub fn move_level(
                 "level {level} cannot move to {target}: level {used} is not empty"
             )));
         }
-        let overlap = level == 0 && !pick::sorted_without_overlap(&cf.comparator, &files);
+        let overlap = level == 0 && !pick::sorted_without_overlap(&cf.rows, &files);
         if overlap || (target == 0 && files.len() > 1) {
             return Err(Error::not_supported("tables of L0 are sorted runs of their own"));
         }
@@ -331,7 +331,7 @@ fn can_move(
     let own = derive::compression_for_level(input.options, *level, false);
     *level != output_level
         && !is_filtered
-        && pick::sorted_without_overlap(&cf.comparator, files)
+        && pick::sorted_without_overlap(&cf.rows, files)
         && codec.map_or_else(|| pick::same_codec(input, *level, output_level), |codec| codec == own)
 }
 

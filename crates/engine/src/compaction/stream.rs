@@ -15,10 +15,14 @@
 //!   would be seen again.
 //! - F: merge operands of a stripe are combined where their base is known.
 //! - G: a value in the oldest stripe at the bottommost level gets sequence number 0.
+//! - H: with user-defined timestamps, versions below the low timestamp are versions of one key for rules A to D and G, and rule G
+//!   makes their timestamp the oldest there is; every other version is a key of its own, to which only rule A applies. Merge
+//!   operands are kept as they are.
 //!
 //! Source: RocksDB `db/compaction/compaction_iterator.cc`, `db/merge_helper.cc`.
 
 use super::blobs::{BlobInput, BlobMeter};
+use super::stamps::{StampRules, forget_timestamp};
 use crate::read::merge::{Base, MergeOperands, Merged};
 use crate::read::merging_iter::MergingIter;
 use crate::snapshots::LiveSnapshots;
@@ -51,6 +55,8 @@ pub struct DropRules {
     pub blobs: Option<BlobInput>,
     /// The part of the input to show; `tombstones` lie within it.
     pub range: KeyRange,
+    /// If keys have user-defined timestamps.
+    pub stamps: Option<StampRules>,
 }
 
 impl DropRules {
@@ -65,6 +71,7 @@ impl DropRules {
             filter: None,
             blobs: None,
             range: KeyRange::default(),
+            stamps: None,
         }
     }
 }
@@ -119,6 +126,7 @@ pub struct CompactionStream {
     tombstones: Fragments,
     filter: Option<(Arc<dyn CompactionFilter>, usize)>,
     blobs: Option<BlobInput>,
+    stamps: Option<StampRules>,
     /// The input stands on the newest version of `user_key`.
     is_newest: bool,
     /// User key of the last entry looked at.
@@ -175,6 +183,7 @@ impl CompactionStream {
             tombstones: rules.tombstones,
             filter: rules.filter,
             blobs: rules.blobs,
+            stamps: rules.stamps,
             is_newest: false,
             user_key: Vec::new(),
             has_user_key: false,
@@ -242,11 +251,19 @@ impl CompactionStream {
     /// the input has moved already.
     fn decide(&mut self) -> Result<Decision> {
         let (user_key, packed) = split(self.input.key());
+        if self.stamps.as_ref().is_some_and(|stamps| stamps.is_trimmed(user_key)) {
+            self.must_advance = true;
+            self.stats.dropped_obsolete += 1;
+            return Ok(Decision::Drop);
+        }
         if !self.has_user_key || !self.comparator.same(user_key, &self.user_key) {
+            let continues = |stamps: &StampRules| stamps.continues(&self.user_key, user_key);
+            if !(self.has_user_key && self.stamps.as_ref().is_some_and(continues)) {
+                self.hiding_stripe = None;
+            }
             self.user_key.clear();
             self.user_key.extend_from_slice(user_key);
             self.has_user_key = true;
-            self.hiding_stripe = None;
             self.is_newest = true;
         } else {
             self.is_newest = false;
@@ -276,7 +293,14 @@ impl CompactionStream {
                     FilterDecision::Remove => Ok(self.show_removed(seq)),
                 }
             }
-            ValueType::Deletion => {
+            ValueType::Deletion | ValueType::DeletionWithTimestamp | ValueType::SingleDeletion
+                if !self.may_collapse() =>
+            {
+                self.hiding_stripe = Some(stripe);
+                self.shown = Shown::Input;
+                Ok(Decision::Show)
+            }
+            ValueType::Deletion | ValueType::DeletionWithTimestamp => {
                 self.hiding_stripe = Some(stripe);
                 if self.nothing_below(seq) {
                     self.must_advance = true;
@@ -295,6 +319,10 @@ impl CompactionStream {
                 self.single_deletion(seq, stripe)?;
                 Ok(Decision::Drop)
             }
+            ValueType::Merge if self.stamps.is_some() => {
+                self.shown = Shown::Input;
+                Ok(Decision::Show)
+            }
             ValueType::Merge => {
                 self.merge(seq, stripe)?;
                 Ok(Decision::Drop)
@@ -303,14 +331,37 @@ impl CompactionStream {
         }
     }
 
+    /// True if only the newest version of a row matters, as far as timestamps tell: always without them.
+    #[inline]
+    fn may_collapse(&self) -> bool {
+        self.stamps.as_ref().is_none_or(|stamps| stamps.is_history(&self.user_key))
+    }
+
+    /// True if `user_key` is of the key that is looked at, or of its history.
+    #[inline]
+    fn is_same(&self, user_key: &[u8]) -> bool {
+        match &self.stamps {
+            Some(stamps) => stamps.same_row(user_key, &self.user_key),
+            None => self.comparator.same(user_key, &self.user_key),
+        }
+    }
+
+    /// The type of entries that delete their key.
+    fn deletion(&self) -> ValueType {
+        if self.stamps.is_some() { ValueType::DeletionWithTimestamp } else { ValueType::Deletion }
+    }
+
     /// Shows the input's value, with sequence number 0 where rule G allows.
     #[inline]
     fn show_value(&mut self, seq: SeqNum, value_type: ValueType) -> Decision {
-        if self.bottommost && seq != SeqNum::ZERO && self.in_oldest_stripe(seq) {
+        if self.bottommost && seq != SeqNum::ZERO && self.in_oldest_stripe(seq) && self.may_collapse() {
             self.key.clear();
             // In its own bytes, if the order calls others the same: a blob file counts what the record takes with them.
             let user_key = split(self.input.key()).0;
             append_internal_key(&mut self.key, user_key, pack(SeqNum::ZERO, value_type));
+            if self.stamps.is_some() {
+                forget_timestamp(&mut self.key[..user_key.len()]);
+            }
             self.shown = Shown::Rekeyed;
         } else {
             self.shown = Shown::Input;
@@ -381,10 +432,14 @@ impl CompactionStream {
     }
 
     fn show_changed(&mut self, seq: SeqNum, value_type: ValueType, value: Vec<u8>) -> Decision {
-        let zeroed = self.bottommost && self.in_oldest_stripe(seq);
+        let zeroed = self.bottommost && self.in_oldest_stripe(seq) && self.may_collapse();
         let seq = if zeroed { SeqNum::ZERO } else { seq };
         self.key.clear();
         append_internal_key(&mut self.key, &self.user_key, pack(seq, value_type));
+        if zeroed && self.stamps.is_some() {
+            let len = self.user_key.len();
+            forget_timestamp(&mut self.key[..len]);
+        }
         self.value = value;
         self.shown = Shown::Own;
         Decision::Show
@@ -393,12 +448,13 @@ impl CompactionStream {
     /// A value that the filter removed is a deletion from here on.
     fn show_removed(&mut self, seq: SeqNum) -> Decision {
         self.stats.dropped_by_filter += 1;
-        if self.nothing_below(seq) {
+        if self.may_collapse() && self.nothing_below(seq) {
             self.must_advance = true;
             return Decision::Drop;
         }
+        let deletion = self.deletion();
         self.key.clear();
-        append_internal_key(&mut self.key, &self.user_key, pack(seq, ValueType::Deletion));
+        append_internal_key(&mut self.key, &self.user_key, pack(seq, deletion));
         self.value.clear();
         self.shown = Shown::Own;
         Decision::Show
@@ -413,7 +469,7 @@ impl CompactionStream {
                 return Ok(());
             }
             let (next_key, next_packed) = split(self.input.key());
-            if !self.comparator.same(next_key, &self.user_key) {
+            if !self.is_same(next_key) {
                 return Ok(());
             }
             if self.stripe(packed_seq(next_packed)) != stripe {
@@ -430,8 +486,7 @@ impl CompactionStream {
         self.step()?;
         if self.input.valid() {
             let (next_key, next_packed) = split(self.input.key());
-            let same_stripe = self.comparator.same(next_key, &self.user_key)
-                && self.stripe(packed_seq(next_packed)) == stripe;
+            let same_stripe = self.is_same(next_key) && self.stripe(packed_seq(next_packed)) == stripe;
             match ValueType::from_byte(next_packed as u8) {
                 Some(ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)
                     if same_stripe =>
@@ -448,7 +503,9 @@ impl CompactionStream {
                     self.stats.dropped_obsolete += 1;
                     return Ok(());
                 }
-                Some(ValueType::SingleDeletion | ValueType::Deletion) if same_stripe => {
+                Some(ValueType::SingleDeletion | ValueType::Deletion | ValueType::DeletionWithTimestamp)
+                    if same_stripe =>
+                {
                     // The older deletion does what this one would: it is looked at next.
                     self.stats.dropped_obsolete += 1;
                     return Ok(());
@@ -633,7 +690,10 @@ impl CompactionStream {
             return false;
         }
         match &mut self.below {
-            Some(below) => !below.may_hold(&self.comparator, &self.user_key),
+            Some(below) => {
+                let rows = self.stamps.as_ref().map_or(&self.comparator, StampRules::rows);
+                !below.may_hold(rows, &self.user_key)
+            }
             None => false,
         }
     }

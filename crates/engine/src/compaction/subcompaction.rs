@@ -131,7 +131,9 @@ fn boundaries(tables: &TableCache, job: &CompactionJob) -> Result<Vec<Vec<u8>>> 
         anchors.extend(keys.into_iter().map(|key| (key, weight)));
         anchors.push((user_key(&file.largest).to_vec(), weight));
     }
-    Ok(cut_evenly(anchors, parts, &job.cf.comparator))
+    let cuts = cut_evenly(anchors, parts, &job.cf.rows);
+    // All versions of a row go into one part.
+    Ok(cuts.into_iter().map(|cut| job.cf.row_start(cut)).collect())
 }
 
 /// At most `parts` - 1 keys that split the weights evenly, ascending.

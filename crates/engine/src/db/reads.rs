@@ -23,7 +23,7 @@ use outcrop_monitor::Watch;
 /// - NotSupported: the column family is of a kind that does not do this.
 impl Db {
     #[inline]
-    fn view<'v>(
+    pub(super) fn view<'v>(
         &'v self,
         cf: &'v ColumnFamily,
         sources: &'v SuperVersion,

@@ -9,7 +9,7 @@ use crate::read::one_moment;
 use crate::read::options::ReadOptions;
 use crate::read::rows::{Iter, Scan};
 use crate::read::versions::{self, KeyVersion};
-use outcrop_base::Result;
+use outcrop_base::{Error, Result};
 use std::ops::{Bound, ControlFlow};
 
 /// # Scanning
@@ -78,7 +78,7 @@ impl Db {
         prefix: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Iter {
-        let bounds = key_range::of_prefix(prefix.as_ref(), &cf.comparator);
+        let bounds = key_range::of_prefix(prefix.as_ref(), &cf.keys);
         match options.prefix_same_as_start {
             false => self.scan(cf, bounds, options),
             true => self.scan(cf, bounds, &ReadOptions { prefix_same_as_start: false, ..options.clone() }),
@@ -89,7 +89,10 @@ impl Db {
         let ctx = &self.core.ctx;
         let view = cf.superversion.load_full();
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq());
-        let owned = ctx.check_owns(cf);
+        let owned = ctx.check_owns(cf).and_then(|()| match options.iter_start_timestamp {
+            Some(_) => Err(Error::not_supported("iter_start_timestamp of an iterator: a cursor has it")),
+            None => Ok(()),
+        });
         match owned.and_then(|()| Ok((seq?, bounds?))) {
             Ok((seq, bounds)) => Iter::new(ctx, Scan { cf: cf.clone(), view, seq, bounds }, options),
             Err(error) => Iter::failing(ctx, cf, view, error),

@@ -3,6 +3,7 @@
 use super::Db;
 use crate::batch::codec::{Op, WriteBatch, check_sizes};
 use crate::batch::scratch::with_scratch_batch;
+use crate::batch::stamps::{check_stamped, enables_timestamp};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::core::Core;
 use crate::forms::shorter_forms;
@@ -59,8 +60,9 @@ impl Db {
     #[inline]
     fn check_alive(&self, cf: &ColumnFamilyHandle) -> Result<()> {
         self.core.ctx.check_owns(cf)?;
-        if cf.is_dropped() {
-            return Err(Error::invalid_argument(format!("column family {} was dropped", cf.name())));
+        if !cf.is_plain() {
+            check_dropped(cf)?;
+            return Err(enables_timestamp(cf));
         }
         Ok(())
     }
@@ -268,6 +270,15 @@ impl Db {
     }
 }
 
+/// Refuses a column family that was dropped.
+#[cold]
+pub(super) fn check_dropped(cf: &ColumnFamily) -> Result<()> {
+    match cf.is_dropped() {
+        true => Err(Error::invalid_argument(format!("column family {} was dropped", cf.name()))),
+        false => Ok(()),
+    }
+}
+
 fn check_range(cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> Result<()> {
     if cf.comparator.compare(begin, end).is_gt() {
         return Err(Error::invalid_argument("end key comes before start key"));
@@ -289,10 +300,20 @@ fn check_merge(cf: &ColumnFamilyHandle) -> Result<()> {
 /// Checks that every column family a batch names exists and can take its records.
 pub(crate) fn check_batch(core: &Core, batch: &WriteBatch, options: &WriteOptions) -> Result<()> {
     let registry = core.registry.load();
+    let (mut stamped, mut all) = (0, true);
     for record in batch.iter() {
         let record = record?;
-        let Some(cf) = registry.get(&record.cf).filter(|cf| !cf.is_dropped()) else {
+        let Some(cf) = registry.get(&record.cf).filter(|cf| cf.is_plain()) else {
+            if let Some(cf) = registry.get(&record.cf).filter(|cf| !cf.is_dropped()) {
+                check_stamped(cf, &record.op)?;
+                stamped += 1;
+                if let Op::PutEntity { entity, .. } = record.op {
+                    wide_columns::decode(entity)?;
+                }
+                continue;
+            }
             if options.ignore_missing_column_families {
+                all = false;
                 continue;
             }
             return Err(Error::invalid_argument(format!(
@@ -309,5 +330,5 @@ pub(crate) fn check_batch(core: &Core, batch: &WriteBatch, options: &WriteOption
             _ => {}
         }
     }
-    Ok(())
+    batch.check_stamps(stamped, all)
 }

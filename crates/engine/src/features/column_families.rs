@@ -10,6 +10,7 @@ use crate::obsolete_files::purge_obsolete_files;
 use crate::options_file;
 use crate::state::CfState;
 use crate::write::targets::Target;
+use outcrop_base::timestamp::TIMESTAMP_LEN;
 use outcrop_base::{Error, Result};
 use outcrop_manifest::{Version, VersionEdit};
 use std::sync::Arc;
@@ -58,6 +59,9 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
         state.column_families.insert(id, cf_state);
     })?;
     writing.targets.push(target);
+    if handle.has_timestamps() {
+        writing.wal.name_timestamps(&[(id, TIMESTAMP_LEN as u16)]);
+    }
     core.change_registry(|registry| {
         registry.insert(id, handle.clone());
     });

@@ -167,6 +167,9 @@ pub fn create_with_import(
     if exports.iter().any(|export| export.comparator != comparator.name()) {
         return Err(Error::invalid_argument("Comparator name mismatch"));
     }
+    if comparator.timestamp_len() > 0 {
+        return Err(Error::not_supported("import of a column family with user-defined timestamps"));
+    }
     if core.registry.load().values().any(|cf| cf.name() == family.name) {
         return Err(Error::invalid_argument("Column family already exists"));
     }

@@ -115,6 +115,11 @@ pub fn ingest(
     if paths.is_empty() {
         return Err(Error::invalid_argument("no files to ingest"));
     }
+    if cf.has_timestamps() {
+        let name = cf.name();
+        let what = "ingestion into a column family with user-defined timestamps";
+        return Err(Error::not_supported(format!("{what} ({name})")));
+    }
     if options.ingest_behind && !cf.options.load().allow_ingest_behind {
         return Err(Error::invalid_argument(
             "ingest_behind needs a column family opened with allow_ingest_behind",

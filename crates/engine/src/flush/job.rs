@@ -11,6 +11,7 @@ use super::decided::{FlushJob, FlushPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::blobs::BlobPlan;
 use crate::compaction::output::{OutputPlan, write_tables};
+use crate::compaction::stamps::StampRules;
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
 use crate::event_log;
@@ -232,10 +233,9 @@ pub fn write_l0(
     let sources = memtables.iter().map(|memtable| Source::Mem(memtable.iter())).collect();
     let input = MergingIter::new(cf.comparator.clone(), sources);
     let tombstones: Vec<_> = memtables.iter().flat_map(|memtable| memtable.range_tombstones()).collect();
-    let rules = DropRules::for_flush(
-        snapshots,
-        Fragments::union(tombstones.iter().map(|set| &**set), &cf.comparator),
-    );
+    let tombstones = Fragments::union(tombstones.iter().map(|set| &**set), &cf.comparator);
+    let stamps = StampRules::of(cf, None);
+    let rules = DropRules { stamps, ..DropRules::for_flush(snapshots, tombstones) };
     let mut stream = CompactionStream::new(input, cf.comparator.clone(), cf.merge_operator.clone(), rules);
     let options = cf.options.load();
     let plan = OutputPlan {

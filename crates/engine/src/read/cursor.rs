@@ -8,12 +8,14 @@
 //! direction of travel.
 
 use super::cursor_counts::{Moved, Tally};
+use super::cursor_stamps::Stamped;
 use super::hiding_ranges::{HidingRanges, layers_of};
 use super::level_iter::LevelIter;
 use super::merge::{Base, MergeOperands, Merged};
 use super::merging_iter::MergingIter;
 use super::options::{ReadOptions, TableFilter};
 use super::source::Source;
+use super::stamped::read_timestamp;
 use super::value::{PinnedValue, WideColumns};
 use super::within::Within;
 use super::{blob, merge};
@@ -41,6 +43,8 @@ enum Position {
     SavedForward,
     /// In `key`, and `value` or `held`; the merging iterator is past it, backward.
     SavedBackward,
+    /// In `key` and `value`, of a column family with user-defined timestamps.
+    Stamped,
 }
 
 /// How the stored bytes of the entry shown are to be read.
@@ -120,6 +124,8 @@ pub struct Cursor {
     value: Vec<u8>,
     held: Option<Held>,
     status: Result<()>,
+    /// If keys have user-defined timestamps.
+    stamped: Option<Box<Stamped>>,
     /// If somebody watches.
     tally: Option<Box<Tally>>,
 }
@@ -201,6 +207,8 @@ impl Cursor {
         cf: &ColumnFamilyHandle,
         options: &ReadOptions,
     ) -> Result<Cursor> {
+        let read = read_timestamp(cf, &view, options)?;
+        let bound = |key: &Option<Vec<u8>>| key.as_deref().map(|key| cf.stored_bound(key).into_owned());
         let column_options = cf.options.load();
         let prefix_bound = options.prefix_same_as_start;
         // Under another order keys with a prefix may lie apart.
@@ -218,8 +226,8 @@ impl Cursor {
             merged,
             tombstones,
             snapshot,
-            lower: options.iterate_lower_bound.clone(),
-            upper: options.iterate_upper_bound.clone(),
+            lower: bound(&options.iterate_lower_bound),
+            upper: bound(&options.iterate_upper_bound),
             prefix_extractor: column_options
                 .prefix_extractor
                 .as_ref()
@@ -241,6 +249,7 @@ impl Cursor {
             value: Vec::new(),
             held: None,
             status: Ok(()),
+            stamped: read.map(|read| Stamped::new(read, options.iter_start_timestamp)),
             tally: Tally::begin(&ctx.monitor),
         })
     }
@@ -327,7 +336,7 @@ impl Cursor {
     fn stored(&self) -> &[u8] {
         match self.position {
             Position::AtEntry => self.merged.value(),
-            Position::SavedForward | Position::SavedBackward => &self.value,
+            Position::SavedForward | Position::SavedBackward | Position::Stamped => &self.value,
             Position::Invalid => panic!("value() of an iterator that is not valid"),
         }
     }
@@ -338,6 +347,9 @@ impl Cursor {
     }
 
     fn find_first(&mut self) {
+        if self.stamped.is_some() {
+            return self.stamped_first();
+        }
         self.status = Ok(());
         self.prefix = None;
         match self.lower.take() {
@@ -357,6 +369,9 @@ impl Cursor {
     }
 
     fn find_last(&mut self) {
+        if self.stamped.is_some() {
+            return self.stamped_last();
+        }
         self.status = Ok(());
         self.prefix = None;
         match self.upper.take() {
@@ -377,6 +392,9 @@ impl Cursor {
     }
 
     fn find_at_or_after(&mut self, target: &[u8]) {
+        if self.stamped.is_some() {
+            return self.stamped_seek(target);
+        }
         self.status = Ok(());
         self.stay_in_prefix(target);
         match self.lower.take() {
@@ -438,6 +456,9 @@ impl Cursor {
     }
 
     fn find_at_or_before(&mut self, target: &[u8]) {
+        if self.stamped.is_some() {
+            return self.stamped_seek_for_prev(target);
+        }
         self.status = Ok(());
         if self.upper.as_deref().is_some_and(|upper| !self.before(target, upper)) {
             self.find_last();
@@ -462,6 +483,10 @@ impl Cursor {
                 // The merging iterator is before all versions of the shown key, or has run off the front.
                 if self.merged.valid() { self.merged.next() } else { self.merged.seek_to_first() }
             }
+            Position::Stamped => {
+                self.stamped_next();
+                return self.count(Moved::Next);
+            }
             Position::Invalid => panic!("next() of an iterator that is not valid"),
         }
         self.find_forward(true);
@@ -485,6 +510,10 @@ impl Cursor {
                 self.step_before_saved_key()
             }
             Position::SavedBackward => Ok(0),
+            Position::Stamped => {
+                self.stamped_prev();
+                return self.count(Moved::Prev);
+            }
             Position::Invalid => panic!("prev() of an iterator that is not valid"),
         };
         match stepped {
@@ -798,5 +827,6 @@ fn type_error(value_type: Option<ValueType>) -> Error {
 
 mod backward;
 mod skips;
+mod stamped;
 #[cfg(test)]
 mod tests;

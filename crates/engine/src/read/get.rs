@@ -3,10 +3,11 @@
 //! Invariant: sources are asked newest first, so the first entry that decides the key ends the lookup.
 //! Concurrency: no lock, and no write to memory shared between threads.
 
-use super::counts;
 use super::merge::{self, Base, MergeOperands, Merged, unsupported_type};
-use super::value::{PinnedValue, WideColumns};
+use super::value::{FoundValue, PinnedValue, WideColumns};
 use super::view::ReadView;
+use super::{counts, stamped};
+use crate::batch::stamps::enables_timestamp;
 use crate::column_family::ColumnFamily;
 use crate::superversion::SuperVersion;
 use crate::table_cache::{TableCache, TableRef};
@@ -23,12 +24,18 @@ use std::sync::Arc;
 
 /// The value of `key`, or `None`.
 pub fn get(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
+    if view.is_stamped() {
+        return Ok(stamped::get(view, key)?.map(|(value, _)| value));
+    }
     let fetch = |index: &[u8]| view.fetch(key, index);
     look_up(view, key)?.map(|found| found.value(fetch)).transpose()
 }
 
 /// The columns of `key`; see [`crate::Db::get_entity_cf`].
 pub fn get_entity(view: &ReadView<'_>, key: &[u8]) -> Result<Option<WideColumns>> {
+    if view.is_stamped() {
+        return stamped::get_entity(view, key);
+    }
     match look_up(view, key)? {
         Some(FoundValue::Plain(value)) => Ok(Some(WideColumns::plain(&value))),
         Some(FoundValue::Entity(entity)) => {
@@ -41,6 +48,9 @@ pub fn get_entity(view: &ReadView<'_>, key: &[u8]) -> Result<Option<WideColumns>
 
 /// The value of `key`; `None` if it has none, or is an entity, or with `in_memory` the memtables do not tell.
 pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<Option<PinnedValue>> {
+    if view.is_stamped() {
+        return Err(enables_timestamp(view.cf));
+    }
     if in_memory {
         let lookup_key = LookupKey::new(key);
         let mut lookup = Lookup::of(view, &lookup_key);
@@ -433,29 +443,6 @@ impl<'k> Lookup<'k> {
             Merged::Entity(entity) => FoundValue::Entity(PinnedValue::owned(entity)),
             Merged::Plain(value) => FoundValue::Plain(PinnedValue::owned(value)),
         }))
-    }
-}
-
-/// The result of a lookup.
-pub(crate) enum FoundValue {
-    /// A value.
-    Plain(PinnedValue),
-    /// A set of columns, encoded; some may be in blob files.
-    Entity(PinnedValue),
-}
-
-impl FoundValue {
-    /// The value, or the default column, which `fetch` gives if it is in a blob file.
-    #[inline]
-    pub(crate) fn value(self, fetch: impl FnOnce(&[u8]) -> Result<PinnedValue>) -> Result<PinnedValue> {
-        match self {
-            FoundValue::Plain(value) => Ok(value),
-            FoundValue::Entity(entity) => match wide_columns::default_column(&entity)? {
-                Some(column) if column.in_blob => fetch(column.value),
-                Some(column) => Ok(entity.part(column.value)),
-                None => Ok(PinnedValue::owned(Vec::new())),
-            },
-        }
     }
 }
 

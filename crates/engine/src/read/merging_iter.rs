@@ -103,11 +103,7 @@ impl MergingIter {
 
     /// The cached block that the value lies in, if it is in one. Panics unless valid.
     pub fn pinned_block(&self) -> Option<&Pinned> {
-        match &self.sources[self.winner] {
-            Source::Mem(_) => None,
-            Source::Table(iter, _) => iter.pinned_block(),
-            Source::Level(iter) => iter.pinned_block(),
-        }
+        self.sources[self.winner].pinned_block()
     }
 
     /// To the first entry.

@@ -12,7 +12,7 @@
 //! blocks that must be read, of whatever level, are read together.
 
 use super::counts;
-use super::get::{Lookup, Search};
+use super::get::{self, Lookup, Search};
 use super::value::PinnedValue;
 use super::view::ReadView;
 use crate::table_cache::TableRef;
@@ -28,6 +28,10 @@ const GROUP: usize = 32;
 /// The value of each key.
 pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
     let mut results = Vec::with_capacity(keys.len());
+    if view.is_stamped() {
+        results.extend(keys.iter().map(|key| get::get(view, key)));
+        return results;
+    }
     let reading = view.reading();
     for keys in keys.chunks(GROUP) {
         if reading.loading.is_late(&*view.tables.monitor().clock) {

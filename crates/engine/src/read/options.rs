@@ -1,7 +1,7 @@
 //! How a read is done.
 
 use crate::snapshots::{Snapshot, SnapshotList};
-use outcrop_base::{Result, SeqNum};
+use outcrop_base::{Result, SeqNum, Timestamp};
 use outcrop_table::{Loading, TableProperties};
 use std::fmt;
 use std::sync::Arc;
@@ -109,6 +109,11 @@ pub struct ReadOptions {
     /// Iterators leave out tables that it does not take; their range tombstones count, and lookups of single keys ask it
     /// nothing. Default `None`: all are looked into.
     pub table_filter: Option<TableFilter>,
+    /// With user-defined timestamps, which reads then need: versions newer than this are not seen. Default `None`.
+    pub timestamp: Option<Timestamp>,
+    /// A cursor shows every version with a timestamp from this to `timestamp`, deletions too, newest first of each key:
+    /// [`Cursor::timestamp`](crate::Cursor::timestamp). Default `None`: the newest of each key.
+    pub iter_start_timestamp: Option<Timestamp>,
 }
 
 impl Default for ReadOptions {
@@ -138,6 +143,8 @@ impl ReadOptions {
         ignore_range_deletions: false,
         max_skippable_internal_keys: 0,
         table_filter: None,
+        timestamp: None,
+        iter_start_timestamp: None,
     };
 
     /// The sequence number to read at: the snapshot's, or else what `latest` says. Asked for after the views to read were taken: a
@@ -186,6 +193,11 @@ impl ReadOptions {
             ReadTier::Cached => Loading::Never,
         };
         loading.until(self.deadline)
+    }
+
+    /// Default options reading as of `timestamp`, of a column family with user-defined timestamps.
+    pub fn at_timestamp(timestamp: Timestamp) -> ReadOptions {
+        ReadOptions { timestamp: Some(timestamp), ..ReadOptions::default() }
     }
 
     /// Default options reading as of `snapshot`, of which they keep a clone.

@@ -101,7 +101,7 @@ impl Iter {
         // A prefix of the application's is that of the key which was given, not of the one after it.
         let keeps_start = options.prefix_same_as_start
             && matches!(cf.options.load().prefix_extractor, Some(PrefixExtractor::User(_)));
-        let has_next_key = cf.comparator.is_bytewise() && !keeps_start;
+        let has_next_key = cf.keys.is_bytewise() && !keeps_start;
         let mut iter = Iter {
             ctx: ctx.clone(),
             cf,
@@ -138,14 +138,13 @@ impl Iter {
             _ => None,
         };
         let keys = [start, bound].into_iter().flatten();
-        keys.max_by(|a, b| self.cf.comparator.compare(a, b)).cloned()
+        keys.max_by(|a, b| self.cf.keys.compare(a, b)).cloned()
     }
 
     /// Makes the end of the prefix of `first` the end of the range, where there is a key to say so.
     fn end_with_prefix_of(&mut self, first: &[u8]) {
         let options = self.cf.options.load();
-        if self.cf.comparator.is_user() || matches!(options.prefix_extractor, Some(PrefixExtractor::User(_)))
-        {
+        if self.cf.keys.is_user() || matches!(options.prefix_extractor, Some(PrefixExtractor::User(_))) {
             // Cursors going forward see for themselves where it ends.
             return;
         }
@@ -153,9 +152,7 @@ impl Iter {
         let Some(extractor) = &options.prefix_extractor else { return };
         let Some(prefix) = extractor.transform(first) else { return };
         let end = match extractor.full_len() == Some(prefix.len()) {
-            true => {
-                key_range::of_prefix(prefix, &self.cf.comparator).map_or(Bound::Unbounded, |bounds| bounds.1)
-            }
+            true => key_range::of_prefix(prefix, &self.cf.keys).map_or(Bound::Unbounded, |bounds| bounds.1),
             // Of a prefix that is shorter there is one key.
             false => Bound::Included(prefix.to_vec()),
         };
@@ -179,7 +176,7 @@ impl Iter {
     /// Rows before `key` do not belong to the range, nor, with `skip`, does `key`.
     fn raise_lower(&mut self, key: Vec<u8>, skip: bool) {
         let bound = self.options.iterate_lower_bound.as_deref();
-        let order = bound.map_or(Ordering::Greater, |bound| self.cf.comparator.compare(&key, bound));
+        let order = bound.map_or(Ordering::Greater, |bound| self.cf.keys.compare(&key, bound));
         if order.is_ge() {
             self.skip_first = skip;
             self.options.iterate_lower_bound = Some(key);
@@ -191,9 +188,7 @@ impl Iter {
         match end {
             Bound::Unbounded => {}
             Bound::Excluded(key) => self.reduce_upper(key),
-            Bound::Included(key) if self.cf.comparator.is_bytewise() => {
-                self.reduce_upper(directly_after(key))
-            }
+            Bound::Included(key) if self.cf.keys.is_bytewise() => self.reduce_upper(directly_after(key)),
             Bound::Included(key) => {
                 if self.last.as_ref().is_none_or(|last| self.before(&key, last)) {
                     self.last = Some(key);
@@ -205,7 +200,7 @@ impl Iter {
     /// Rows from `key` on do not belong to the range.
     fn reduce_upper(&mut self, key: Vec<u8>) {
         let bound = self.options.iterate_upper_bound.as_deref();
-        if bound.is_none_or(|bound| self.cf.comparator.compare(&key, bound).is_lt()) {
+        if bound.is_none_or(|bound| self.cf.keys.compare(&key, bound).is_lt()) {
             self.options.iterate_upper_bound = Some(key);
         }
     }
@@ -233,10 +228,10 @@ impl Iter {
     fn at_last(&mut self) -> Result<Cursor> {
         if self.options.prefix_same_as_start {
             let options = self.cf.options.load();
-            if self.cf.comparator.is_user() && options.prefix_extractor.is_some() {
+            if self.cf.keys.is_user() && options.prefix_extractor.is_some() {
                 return Err(Error::not_supported(format!(
                     "prefix_same_as_start from the back: under the order {} keys with one prefix need not lie together",
-                    self.cf.comparator.name()
+                    self.cf.keys.name()
                 )));
             }
             if let Some(PrefixExtractor::User(user)) = &options.prefix_extractor {
@@ -262,7 +257,7 @@ impl Iter {
     /// The lower bound, which does not belong to the range.
     fn is_skipped(&self, key: &[u8]) -> bool {
         let lower = self.options.iterate_lower_bound.as_deref().filter(|_| self.skip_first);
-        lower.is_some_and(|lower| self.cf.comparator.same(key, lower))
+        lower.is_some_and(|lower| self.cf.keys.same(key, lower))
     }
 
     fn advance_front(&mut self) -> Result<Option<Row>> {
@@ -294,7 +289,7 @@ impl Iter {
 
     #[inline]
     fn before(&self, a: &[u8], b: &[u8]) -> bool {
-        self.cf.comparator.compare(a, b).is_lt()
+        self.cf.keys.compare(a, b).is_lt()
     }
 
     /// The item for the result of a step; nothing follows the end or an error.

@@ -3,6 +3,7 @@
 use super::level_iter::LevelIter;
 use super::within::Within;
 use outcrop_base::{Result, SeqNum};
+use outcrop_cache::Pinned;
 use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
 
@@ -50,6 +51,15 @@ impl Source {
     #[inline]
     pub(super) fn value(&self) -> &[u8] {
         on_source!(self, iter => iter.value())
+    }
+
+    /// The cached block that the value lies in, if it is in one.
+    pub(super) fn pinned_block(&self) -> Option<&Pinned> {
+        match self {
+            Source::Mem(_) => None,
+            Source::Table(iter, _) => iter.pinned_block(),
+            Source::Level(iter) => iter.pinned_block(),
+        }
     }
 
     #[inline]

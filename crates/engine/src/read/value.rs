@@ -162,3 +162,26 @@ impl PartialEq for PinnedValue {
 }
 
 impl Eq for PinnedValue {}
+
+/// The result of a lookup.
+pub(crate) enum FoundValue {
+    /// A value.
+    Plain(PinnedValue),
+    /// A set of columns, encoded; some may be in blob files.
+    Entity(PinnedValue),
+}
+
+impl FoundValue {
+    /// The value, or the default column, which `fetch` gives if it is in a blob file.
+    #[inline]
+    pub(crate) fn value(self, fetch: impl FnOnce(&[u8]) -> Result<PinnedValue>) -> Result<PinnedValue> {
+        match self {
+            FoundValue::Plain(value) => Ok(value),
+            FoundValue::Entity(entity) => match wide_columns::default_column(&entity)? {
+                Some(column) if column.in_blob => fetch(column.value),
+                Some(column) => Ok(entity.part(column.value)),
+                None => Ok(PinnedValue::owned(Vec::new())),
+            },
+        }
+    }
+}

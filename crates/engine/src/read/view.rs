@@ -28,6 +28,12 @@ pub struct ReadView<'v> {
 }
 
 impl<'v> ReadView<'v> {
+    /// True if keys have user-defined timestamps, or the options say so.
+    #[inline]
+    pub(super) fn is_stamped(&self) -> bool {
+        self.cf.has_timestamps() | self.options.timestamp.is_some()
+    }
+
     /// How blocks are read.
     #[inline]
     pub(super) fn reading(&self) -> Reading<'v> {

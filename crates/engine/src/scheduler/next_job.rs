@@ -110,7 +110,7 @@ fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
             ManualPick::Run(request, job) => {
                 compaction_job::start(state, &job);
                 state.pool_compactions += 1;
-                return Some(Job::Compaction(job, Some(request)));
+                return Some(Job::Compaction(*job, Some(request)));
             }
             ManualPick::Finished => {
                 versions.state_changed.notify_all();

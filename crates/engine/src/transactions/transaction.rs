@@ -468,6 +468,10 @@ impl Transaction {
         validate: Validate,
     ) -> Result<()> {
         self.db.core().ctx.check_owns(cf)?;
+        if cf.has_timestamps() {
+            let what = "transactions over a column family with user-defined timestamps";
+            return Err(Error::not_supported(format!("{what} ({})", cf.name())));
+        }
         match self.manager.clone() {
             Manager::Pessimistic(_) if self.skip_concurrency_control => Ok(()),
             Manager::Pessimistic(shared) => self.lock(&shared, cf, key, access, mode, validate),

@@ -98,8 +98,9 @@ impl CommitPipeline {
         self.ctx.check_not_closed()?;
         let number = self.ctx.new_file_number();
         let recycled = self.recyclable_wal();
-        let fresh =
+        let mut fresh =
             Wal::create(&self.ctx, number, recycled).map_err(|error| self.versions.fail_writes(error))?;
+        fresh.name_timestamps(&core.targets.stamped());
         core.wal.end().map_err(|error| self.versions.fail_writes(error))?;
         let mut old = std::mem::replace(&mut core.wal, fresh);
         self.ctx.background.defer_drop(old.retired_window());
@@ -166,8 +167,9 @@ impl CommitPipeline {
             return Ok(());
         }
         let number = self.ctx.new_file_number();
-        let fresh = Wal::create(&self.ctx, number, None).map_err(|error| self.versions.fail_writes(error))?;
-        core.wal = fresh;
+        let created = Wal::create(&self.ctx, number, None);
+        core.wal = created.map_err(|error| self.versions.fail_writes(error))?;
+        core.wal.name_timestamps(&core.targets.stamped());
         let mut state = self.versions.state.lock();
         state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
         self.versions.set_current_wal(number, &mut state);

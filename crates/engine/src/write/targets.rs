@@ -50,6 +50,12 @@ impl Targets {
         self.list.len()
     }
 
+    /// Those whose keys end with timestamps: id, and length of a timestamp.
+    pub fn stamped(&self) -> Vec<(u32, u16)> {
+        let lens = self.list.iter().map(|target| (target.cf.id(), target.cf.comparator.timestamp_len()));
+        lens.filter(|(_, len)| *len > 0).map(|(id, len)| (id, len as u16)).collect()
+    }
+
     /// The ids of all.
     pub fn ids(&self) -> Vec<u32> {
         self.list.iter().map(|target| target.cf.id()).collect()

@@ -133,6 +133,11 @@ impl Wal {
         self.synced
     }
 
+    /// Has the file say, before its next record, that keys of these column families end with timestamps of so many bytes.
+    pub fn name_timestamps(&mut self, families: &[(u32, u16)]) {
+        self.writer.name_timestamp_sizes(families);
+    }
+
     /// Appends one group's record; it then survives a crash of the process.
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.synced = false;

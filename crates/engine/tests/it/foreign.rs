@@ -138,10 +138,40 @@ fn what_this_engine_lacks_is_refused_by_name_before_anything_is_written() {
     let fs = load("11.8.1-udt");
     let before = fs.files();
     let error = open(&fs, &["default"]).err().expect("it must be refused");
-    assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
     assert!(error.to_string().contains("timestamps"), "{error}");
     let after: Vec<_> = fs.files().into_iter().filter(|(path, _)| !path.ends_with("LOCK")).collect();
     assert_eq!(after, before, "nothing was written");
+}
+
+#[test]
+fn timestamps_of_rocksdb_are_read() {
+    let fs = load("11.8.1-udt");
+    let open = || {
+        let stamped = descriptor("default", &ColumnFamilyOptions::default())
+            .with_comparator(Comparator::bytewise_with_timestamps());
+        let builder = Db::builder("/db").env(Env::with_file_system(Arc::new(fs.clone())));
+        builder.column_family(stamped).open().unwrap()
+    };
+    let check = |db: &Db| {
+        let at = |stamp: u64| {
+            let options = ReadOptions::at_timestamp(stamp.into());
+            let text = |(key, value): Row| {
+                format!("{}={}", String::from_utf8_lossy(&key), String::from_utf8_lossy(&value))
+            };
+            db.iter_with(&options).map(|row| text(row.unwrap())).collect::<Vec<_>>()
+        };
+        assert_eq!(at(4), [""; 0]);
+        assert_eq!(at(5), ["key1=v5"]);
+        assert_eq!(at(9), ["key1=v9", "key2=v7"]);
+        assert_eq!(at(11), ["key1=v9"]);
+    };
+    let db = open();
+    check(&db);
+    db.compact_range_with(None, None, &BottommostLevelCompaction::Force.into()).unwrap();
+    check(&db);
+    drop(db);
+    check(&open());
 }
 
 #[test]

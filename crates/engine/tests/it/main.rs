@@ -40,6 +40,7 @@ mod rows;
 mod same_keys;
 mod slow_files;
 mod stalled;
+mod timestamps;
 mod transactions;
 mod ttl;
 mod undecided;

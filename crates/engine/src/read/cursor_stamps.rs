@@ -1,0 +1,24 @@
+//! The state of a cursor over keys with user-defined timestamps. What it does with it: `cursor/stamped.rs`.
+
+use outcrop_base::Timestamp;
+
+/// What a cursor knows of timestamps.
+pub struct Stamped {
+    /// Newer versions are not seen.
+    pub read: Timestamp,
+    /// All versions from this on are shown.
+    pub start: Option<Timestamp>,
+    /// The stored key of the entry shown.
+    pub stored: Vec<u8>,
+    /// Its sequence number and type.
+    pub packed: u64,
+    /// The last step went backward.
+    pub backward: bool,
+}
+
+impl Stamped {
+    /// Reads at `read`; with `start`, all versions from that on.
+    pub fn new(read: Timestamp, start: Option<Timestamp>) -> Box<Stamped> {
+        Box::new(Stamped { read, start, stored: Vec::new(), packed: 0, backward: false })
+    }
+}
