@@ -4,8 +4,9 @@ use crate::boundary::ErrorSink;
 use crate::db::rocksdb_column_family_handle_t;
 use crate::memory::{Errptr, give_back, hand_out, report, slice};
 use crate::settings::{Fate, Note};
-use libc::{c_char, c_int, size_t};
-use outcrop::{Error, ErrorKind, Result, SavePoint, WriteBatch};
+use libc::{c_char, c_int, c_void, size_t};
+use outcrop::{ColumnFamily, Error, ErrorKind, Result, SavePoint, TIMESTAMP_LEN, Timestamp, WriteBatch};
+use std::collections::BTreeSet;
 
 #[derive(Default)]
 pub struct rocksdb_writebatch_t {
@@ -13,11 +14,18 @@ pub struct rocksdb_writebatch_t {
     pub(crate) save_points: Vec<SavePoint>,
     /// A record that would make it longer is not added. Bytes; 0: no limit.
     pub(crate) max_bytes: usize,
+    /// Keys without a timestamp in the default column family get one that is still to be set.
+    default_stamped: bool,
     /// Why it cannot be written.
     pub(crate) failed: Option<Error>,
 }
 
 impl rocksdb_writebatch_t {
+    /// One with these writes.
+    pub(crate) fn of(batch: WriteBatch) -> rocksdb_writebatch_t {
+        rocksdb_writebatch_t { batch, ..Default::default() }
+    }
+
     /// # Errors
     /// Corruption if it was made from bytes that are no batch; NotSupported if it was given timestamps.
     pub(crate) fn check(&self) -> Result<()> {
@@ -36,6 +44,19 @@ impl rocksdb_writebatch_t {
             self.batch.rollback_to(before);
         }
         added
+    }
+
+    /// Adds a write without a timestamp in `cf`, which has timestamps: it gets one that is still to be set. In the default column
+    /// family nothing is added, as in RocksDB, if the batch was not made for its timestamps.
+    #[cold]
+    fn add_unset(&mut self, cf: &ColumnFamily, add: impl FnOnce(&mut WriteBatch)) {
+        if cf.id() == 0 && !self.default_stamped {
+            return;
+        }
+        self.add(|batch| {
+            add(batch);
+            batch.await_timestamps();
+        });
     }
 
     fn clear(&mut self) {
@@ -86,6 +107,50 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
     })
 }
 
+/// The same, of writes that may have a timestamp.
+macro_rules! stamped_key_value {
+    ($($method:ident $method_at:ident $method_cf:ident $method_cf_at:ident: $name:ident $name_cf:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            batch: *mut rocksdb_writebatch_t,
+            key: *const c_char,
+            key_len: size_t,
+            value: *const c_char,
+            value_len: size_t,
+        ) {
+            boundary!(batch, {
+                let (this, key, value) = (&mut *batch, slice(key, key_len), slice(value, value_len));
+                if this.default_stamped {
+                    return this.add(|batch| {
+                        batch.$method_at(key, Timestamp::MIN, value);
+                        batch.await_timestamps();
+                    });
+                }
+                this.add(|batch| batch.$method(key, value))
+            })
+        }
+
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name_cf(
+            batch: *mut rocksdb_writebatch_t,
+            cf: *mut rocksdb_column_family_handle_t,
+            key: *const c_char,
+            key_len: size_t,
+            value: *const c_char,
+            value_len: size_t,
+        ) {
+            boundary!(batch, {
+                let (this, cf) = (&mut *batch, &(*cf).0);
+                let (key, value) = (slice(key, key_len), slice(value, value_len));
+                if cf.has_timestamps() {
+                    return this.add_unset(cf, |batch| batch.$method_cf_at(cf, key, Timestamp::MIN, value));
+                }
+                this.add(|batch| batch.$method_cf(cf, key, value))
+            })
+        }
+    )*};
+}
+
 /// Writes of key and value: to the default column family, and to a named one.
 macro_rules! key_value {
     ($($method:ident $method_cf:ident: $name:ident $name_cf:ident;)*) => {$(
@@ -114,18 +179,30 @@ macro_rules! key_value {
     )*};
 }
 
+stamped_key_value! {
+    put put_at put_cf put_cf_at: rocksdb_writebatch_put rocksdb_writebatch_put_cf;
+}
+
 key_value! {
-    put put_cf: rocksdb_writebatch_put rocksdb_writebatch_put_cf;
     merge merge_cf: rocksdb_writebatch_merge rocksdb_writebatch_merge_cf;
     delete_range delete_range_cf: rocksdb_writebatch_delete_range rocksdb_writebatch_delete_range_cf;
 }
 
 /// Writes of a key alone.
 macro_rules! key_only {
-    ($($method:ident $method_cf:ident: $name:ident $name_cf:ident;)*) => {$(
+    ($($method:ident $method_at:ident $method_cf:ident $method_cf_at:ident: $name:ident $name_cf:ident;)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t, key: *const c_char, key_len: size_t) {
-            boundary!(batch, (*batch).add(|batch| batch.$method(slice(key, key_len))))
+            boundary!(batch, {
+                let (this, key) = (&mut *batch, slice(key, key_len));
+                if this.default_stamped {
+                    return this.add(|batch| {
+                        batch.$method_at(key, Timestamp::MIN);
+                        batch.await_timestamps();
+                    });
+                }
+                this.add(|batch| batch.$method(key))
+            })
         }
 
         #[unsafe(no_mangle)]
@@ -135,14 +212,21 @@ macro_rules! key_only {
             key: *const c_char,
             key_len: size_t,
         ) {
-            boundary!(batch, (*batch).add(|batch| batch.$method_cf(&(*cf).0, slice(key, key_len))))
+            boundary!(batch, {
+                let (this, cf, key) = (&mut *batch, &(*cf).0, slice(key, key_len));
+                if cf.has_timestamps() {
+                    return this.add_unset(cf, |batch| batch.$method_cf_at(cf, key, Timestamp::MIN));
+                }
+                this.add(|batch| batch.$method_cf(cf, key))
+            })
         }
     )*};
 }
 
 key_only! {
-    delete delete_cf: rocksdb_writebatch_delete rocksdb_writebatch_delete_cf;
-    single_delete single_delete_cf: rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf;
+    delete delete_at delete_cf delete_cf_at: rocksdb_writebatch_delete rocksdb_writebatch_delete_cf;
+    single_delete single_delete_at single_delete_cf single_delete_cf_at:
+        rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf;
 }
 
 /// A batch from its wire form. One that does not decode is empty and cannot be written: that write reports why.
@@ -169,9 +253,11 @@ pub extern "C" fn rocksdb_writebatch_create_with_params(
     default_cf_ts_sz: size_t,
 ) -> *mut rocksdb_writebatch_t {
     boundary!({
-        let timestamps = || Error::not_supported("a write batch with user-defined timestamps");
-        let failed = (default_cf_ts_sz > 0).then(timestamps);
-        hand_out(rocksdb_writebatch_t { max_bytes, failed, ..Default::default() })
+        let of_length =
+            || Error::not_supported(format!("user-defined timestamps of {default_cf_ts_sz} bytes"));
+        let failed = (default_cf_ts_sz != 0 && default_cf_ts_sz != TIMESTAMP_LEN).then(of_length);
+        let default_stamped = default_cf_ts_sz == TIMESTAMP_LEN;
+        hand_out(rocksdb_writebatch_t { max_bytes, default_stamped, failed, ..Default::default() })
     })
 }
 
@@ -327,44 +413,105 @@ pub unsafe extern "C" fn rocksdb_writebatch_delete_rangev_cf(
     })
 }
 
-/// Writes with a timestamp: the batch cannot be written then.
-macro_rules! with_timestamp {
-    ($($name:ident($($type:ty),*);)*) => {
-        pub(crate) const BATCH_NOTES: &[Note] = &[
-            $(Note {
-                function: stringify!($name),
-                fate: Fate::Checked,
-                why: "user-defined timestamps are not supported: the write of the batch fails",
-            },)*
-            Note {
-                function: "rocksdb_writebatch_create_with_params",
-                fate: Fate::Checked,
-                why: "with timestamps the write of the batch fails; bytes to reserve and protection only tune",
-            },
-            Note {
-                function: "rocksdb_writebatch_verify_checksum",
-                fate: Fate::Accepted,
-                why: "batches carry no checksums in memory",
-            },
-        ];
+pub(crate) const BATCH_NOTES: &[Note] = &[
+    Note {
+        function: "rocksdb_writebatch_create_with_params",
+        fate: Fate::Checked,
+        why: "with timestamps of other lengths than 8 bytes the write of the batch fails; bytes to reserve and protection only tune",
+    },
+    Note {
+        function: "rocksdb_writebatch_verify_checksum",
+        fate: Fate::Accepted,
+        why: "batches carry no checksums in memory",
+    },
+];
 
-        $(
-            #[unsafe(no_mangle)]
-            pub unsafe extern "C" fn $name(batch: *mut rocksdb_writebatch_t $(, _: $type)*) {
-                boundary!(batch, {
-                    let error = Error::not_supported(concat!(stringify!($name), ": user-defined timestamps"));
-                    (*batch).failed = Some(error);
-                })
-            }
-        )*
-    };
+/// The timestamp for a write in `cf`. Where it does not fit nothing is added, and as in RocksDB's C functions nobody is told.
+fn fitting(cf: &ColumnFamily, bytes: &[u8]) -> Option<Timestamp> {
+    Timestamp::from_bytes(bytes).ok().filter(|_| cf.has_timestamps())
 }
 
-with_timestamp! {
-    rocksdb_writebatch_put_cf_with_ts(*mut rocksdb_column_family_handle_t, *const c_char, size_t,
-        *const c_char, size_t, *const c_char, size_t);
-    rocksdb_writebatch_delete_cf_with_ts(*mut rocksdb_column_family_handle_t, *const c_char, size_t,
-        *const c_char, size_t);
-    rocksdb_writebatch_singledelete_cf_with_ts(*mut rocksdb_column_family_handle_t, *const c_char, size_t,
-        *const c_char, size_t);
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_put_cf_with_ts(
+    batch: *mut rocksdb_writebatch_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    key: *const c_char,
+    key_len: size_t,
+    ts: *const c_char,
+    ts_len: size_t,
+    value: *const c_char,
+    value_len: size_t,
+) {
+    boundary!(batch, {
+        let cf = &(*cf).0;
+        if let Some(ts) = fitting(cf, slice(ts, ts_len)) {
+            (*batch).add(|batch| batch.put_cf_at(cf, slice(key, key_len), ts, slice(value, value_len)));
+        }
+    })
+}
+
+/// Deletions with a timestamp.
+macro_rules! deletions_with_timestamp {
+    ($($method:ident: $name:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(
+            batch: *mut rocksdb_writebatch_t,
+            cf: *mut rocksdb_column_family_handle_t,
+            key: *const c_char,
+            key_len: size_t,
+            ts: *const c_char,
+            ts_len: size_t,
+        ) {
+            boundary!(batch, {
+                let cf = &(*cf).0;
+                if let Some(ts) = fitting(cf, slice(ts, ts_len)) {
+                    (*batch).add(|batch| batch.$method(cf, slice(key, key_len), ts));
+                }
+            })
+        }
+    )*};
+}
+
+deletions_with_timestamp! {
+    delete_cf_at: rocksdb_writebatch_delete_cf_with_ts;
+    single_delete_cf_at: rocksdb_writebatch_singledelete_cf_with_ts;
+}
+
+/// Gives all writes of the column families whose timestamps are as long this one; `get_ts_size` tells the length.
+///
+/// Source: RocksDB `TimestampUpdater`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_update_timestamps(
+    batch: *mut rocksdb_writebatch_t,
+    ts: *const c_char,
+    ts_len: size_t,
+    state: *mut c_void,
+    get_ts_size: unsafe extern "C-unwind" fn(*mut c_void, u32) -> size_t,
+    errptr: Errptr,
+) {
+    boundary!(errptr, {
+        let batch = &mut (*batch).batch;
+        let ts = slice(ts, ts_len);
+        let updated = (|| {
+            if ts.is_empty() && !batch.is_empty() {
+                return Err(Error::invalid_argument("Timestamp is empty"));
+            }
+            let mut stamped = BTreeSet::new();
+            for record in batch.iter() {
+                let cf = record?.cf;
+                match get_ts_size(state, cf) {
+                    0 => {}
+                    size_t::MAX => return Err(Error::new(ErrorKind::NotFound, "")),
+                    len if len != ts_len => return Err(Error::invalid_argument("timestamp size mismatch")),
+                    _ => {
+                        stamped.insert(cf);
+                    }
+                }
+            }
+            // One of another length is for no column family here.
+            let ts = if stamped.is_empty() { Timestamp::MIN } else { Timestamp::from_bytes(ts)? };
+            batch.update_timestamps(ts, |cf| stamped.contains(&cf))
+        })();
+        report(errptr, updated);
+    })
 }

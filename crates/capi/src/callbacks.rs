@@ -60,8 +60,6 @@ type Compare =
 
 pub struct rocksdb_comparator_t {
     comparator: Arc<CComparator>,
-    /// Length of the timestamps at the end of keys; such comparators are refused at open.
-    timestamp_size: size_t,
 }
 
 impl rocksdb_comparator_t {
@@ -74,6 +72,21 @@ impl rocksdb_comparator_t {
 struct CComparator {
     state: State,
     compare: Compare,
+    stamps: Option<Stamps>,
+}
+
+/// What orders keys that end with timestamps.
+struct Stamps {
+    len: usize,
+    compare: CompareTimestamps,
+    compare_without: CompareWithout,
+}
+
+impl CComparator {
+    /// False for a stored key that damage has left too short for its timestamp: the application need not expect one.
+    fn is_whole(&self, stored: &[u8]) -> bool {
+        self.stamps.as_ref().is_none_or(|stamps| stored.len() >= stamps.len)
+    }
 }
 
 impl UserComparator for CComparator {
@@ -83,9 +96,37 @@ impl UserComparator for CComparator {
 
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
         outcrop::PerfContext::count(outcrop::PerfMetric::UserKeyComparisonCount, 1);
+        if self.stamps.is_some() && !(self.is_whole(a) && self.is_whole(b)) {
+            return a.cmp(b);
+        }
         let ((a, a_len), (b, b_len)) = (bytes(a), bytes(b));
         // SAFETY: the contract of the C API: the function reads the two keys and nothing else.
         unsafe { (self.compare)(self.state.pointer, a, a_len, b, b_len) }.cmp(&0)
+    }
+
+    fn timestamp_len(&self) -> usize {
+        self.stamps.as_ref().map_or(0, |stamps| stamps.len)
+    }
+
+    fn compare_timestamps(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let Some(stamps) = &self.stamps else { return a.cmp(b) };
+        let ((a, a_len), (b, b_len)) = (bytes(a), bytes(b));
+        // SAFETY: as for `compare`.
+        unsafe { (stamps.compare)(self.state.pointer, a, a_len, b, b_len) }.cmp(&0)
+    }
+
+    fn compare_without_timestamps(&self, a: (&[u8], bool), b: (&[u8], bool)) -> Ordering {
+        let Some(stamps) = &self.stamps else { return self.compare(a.0, b.0) };
+        if [a, b].iter().any(|(key, stored)| *stored && !self.is_whole(key)) {
+            return a.0.cmp(b.0);
+        }
+        let (((a, a_len), a_has), ((b, b_len), b_has)) = ((bytes(a.0), a.1), (bytes(b.0), b.1));
+        let has = |has: bool| c_uchar::from(has);
+        // SAFETY: as for `compare`.
+        let order = unsafe {
+            (stamps.compare_without)(self.state.pointer, a, a_len, has(a_has), b, b_len, has(b_has))
+        };
+        order.cmp(&0)
     }
 }
 
@@ -98,10 +139,7 @@ pub unsafe extern "C" fn rocksdb_comparator_create(
 ) -> *mut rocksdb_comparator_t {
     boundary!({
         let state = State::new(state, destructor, name);
-        hand_out(rocksdb_comparator_t {
-            comparator: Arc::new(CComparator { state, compare }),
-            timestamp_size: 0,
-        })
+        hand_out(rocksdb_comparator_t { comparator: Arc::new(CComparator { state, compare, stamps: None }) })
     })
 }
 
@@ -124,11 +162,6 @@ pub unsafe extern "C" fn rocksdb_options_set_comparator(
         };
         options.settings.allow("comparator");
         options.parts.comparator = comparator.order();
-        if comparator.timestamp_size > 0 {
-            options.settings.refuse("comparator.timestamp_size", comparator.timestamp_size);
-        } else {
-            options.settings.allow("comparator.timestamp_size");
-        }
     })
 }
 
@@ -144,23 +177,22 @@ type CompareWithout = unsafe extern "C-unwind" fn(
     c_uchar,
 ) -> c_int;
 
-/// A comparator of keys that end with timestamps; a database that is given one does not open.
+/// A comparator of keys that end with timestamps; with other lengths than 8 bytes a database that is given it does not open.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_comparator_with_ts_create(
     state: *mut c_void,
     destructor: Destructor,
     compare: Compare,
-    _compare_timestamps: CompareTimestamps,
-    _compare_without_timestamps: CompareWithout,
+    compare_timestamps: CompareTimestamps,
+    compare_without: CompareWithout,
     name: Name,
     timestamp_size: size_t,
 ) -> *mut rocksdb_comparator_t {
     boundary!({
         let state = State::new(state, destructor, name);
-        hand_out(rocksdb_comparator_t {
-            comparator: Arc::new(CComparator { state, compare }),
-            timestamp_size,
-        })
+        let stamps = Stamps { len: timestamp_size, compare: compare_timestamps, compare_without };
+        let stamps = (timestamp_size > 0).then_some(stamps);
+        hand_out(rocksdb_comparator_t { comparator: Arc::new(CComparator { state, compare, stamps }) })
     })
 }
 
@@ -168,7 +200,7 @@ pub(crate) const CALLBACK_NOTES: &[Note] = &[
     Note {
         function: "rocksdb_comparator_with_ts_create",
         fate: Fate::Checked,
-        why: "user-defined timestamps are not supported",
+        why: "timestamps of other lengths than 8 bytes are not supported",
     },
     Note {
         function: "rocksdb_compactionfilter_set_ignore_snapshots",

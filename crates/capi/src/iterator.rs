@@ -7,6 +7,7 @@ use crate::read_options::rocksdb_readoptions_t;
 use crate::reads::rocksdb_slice_t;
 use libc::{c_char, c_uchar, size_t};
 use outcrop::{ColumnFamilyHandle, Cursor, Error, Overlay, ReadOptions, RowSource, split_ttl_value};
+use std::cell::RefCell;
 
 /// Bytes of the time at the end of a value.
 const STAMP_LEN: usize = 4;
@@ -26,6 +27,8 @@ pub struct rocksdb_iterator_t {
     tailing: bool,
     /// Its values end with times, which are not shown.
     is_stamped: bool,
+    /// The timestamp shown last, and the stored version: kept for as long as it does not move.
+    shown: RefCell<(Vec<u8>, Vec<u8>)>,
 }
 
 impl rocksdb_iterator_t {
@@ -51,6 +54,7 @@ impl rocksdb_iterator_t {
             options,
             tailing,
             is_stamped: db.1.is_some(),
+            shown: RefCell::default(),
         }
     }
 
@@ -72,6 +76,7 @@ impl rocksdb_iterator_t {
             options,
             tailing,
             is_stamped: db.1.is_some(),
+            shown: RefCell::default(),
         }
     }
 
@@ -89,6 +94,7 @@ impl rocksdb_iterator_t {
             options,
             tailing: false,
             is_stamped: false,
+            shown: RefCell::default(),
         }
     }
 
@@ -143,10 +149,19 @@ impl rocksdb_iterator_t {
         }
     }
 
-    /// A key, or all of a value that is shown as it is.
+    /// A key; where all versions are shown, with its timestamp and footer.
     #[inline]
-    fn whole<'v>(&self, key: &'v [u8]) -> &'v [u8] {
-        key
+    fn whole<'v>(&'v self, key: &'v [u8]) -> &'v [u8] {
+        if self.options.iter_start_timestamp.is_some() { self.stored_version(key) } else { key }
+    }
+
+    #[cold]
+    fn stored_version<'v>(&'v self, key: &'v [u8]) -> &'v [u8] {
+        let Some(version) = self.iter.as_ref().and_then(Cursor::stored_version) else { return key };
+        let mut shown = self.shown.borrow_mut();
+        shown.1 = version;
+        // SAFETY: the vector is only replaced by the next call; the C API's caller lets go of the bytes before that.
+        unsafe { std::slice::from_raw_parts(shown.1.as_ptr(), shown.1.len()) }
     }
 
     /// The part of a value that is shown. As in RocksDB the time is not looked at here, as `get` does; a value that is too short for one is
@@ -383,14 +398,27 @@ slices! {
     rocksdb_iter_timestamp_slice rocksdb_iter_timestamp;
 }
 
-/// Empty: there are no user-defined timestamps.
+/// The timestamp of the version shown; empty where keys have none.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_iter_timestamp(
-    _iter: *const rocksdb_iterator_t,
+    iter: *const rocksdb_iterator_t,
     len: *mut size_t,
 ) -> *const c_char {
     boundary!({
-        *len = 0;
-        c"".as_ptr()
+        let this = &*iter;
+        let timestamp = this.iter.as_ref().filter(|iter| iter.valid()).and_then(Cursor::timestamp);
+        match timestamp {
+            Some(timestamp) => {
+                let mut shown = this.shown.borrow_mut();
+                shown.0.clear();
+                shown.0.extend_from_slice(timestamp.as_bytes());
+                *len = shown.0.len();
+                shown.0.as_ptr().cast()
+            }
+            None => {
+                *len = 0;
+                c"".as_ptr()
+            }
+        }
     })
 }

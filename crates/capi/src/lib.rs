@@ -56,6 +56,7 @@ mod sst_file_writer;
 mod statistics;
 mod table_options;
 mod table_properties;
+mod timestamps;
 mod transaction;
 mod transaction_db;
 mod transaction_options;
@@ -103,6 +104,7 @@ pub use sst_file_writer::*;
 pub use statistics::*;
 pub use table_options::*;
 pub use table_properties::*;
+pub use timestamps::*;
 pub use transaction::*;
 pub use transaction_db::*;
 pub use transaction_options::*;
@@ -145,7 +147,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         write_options::FLUSH_NOTES,
         write_options::FLUSH_WAL_NOTES,
         write_options::COMPACT_NOTES,
-        write_options::COMPACT_FUNCTION_NOTES,
         write_options::WAIT_NOTES,
         refused::LISTENER_NOTES,
         refused::DATABASE_REFUSED,
@@ -165,7 +166,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         refused::OPEN_AND_COMPACT_OPTIONS_OBJECT,
         refused::OPEN_AND_COMPACT_OPTIONS_NOTES,
         refused::REMOTE_COMPACTION_REFUSED,
-        refused::TIMESTAMPS_REFUSED,
         updates::WAL_READOPTIONS_OBJECT,
         updates::WAL_READOPTIONS_NOTES,
         refused::CUCKOO_OPTIONS_OBJECT,

@@ -204,7 +204,7 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
         "blob_direct_write_partitions" u32 = 1;
             set rocksdb_options_set_blob_direct_write_partitions get rocksdb_options_get_blob_direct_write_partitions -> u32;
     }
-    Accepted "matters only to user-defined timestamps, which are refused" {
+    Accepted "matters only to user-defined timestamps: a column family that has them does not open if they are not persisted" {
         "persist_user_defined_timestamps" Flag = Flag(1);
             set rocksdb_options_set_persist_user_defined_timestamps get rocksdb_options_get_persist_user_defined_timestamps -> Flag;
     }

@@ -4,7 +4,7 @@ use crate::memory::{give_back, hand_out, slice};
 use crate::settings::{Flag, Settings};
 use crate::table_properties::rocksdb_table_properties_t;
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
-use outcrop::{ReadOptions, Result, Snapshot, TableFilter};
+use outcrop::{Error, ReadOptions, Result, Snapshot, TableFilter, Timestamp};
 
 #[derive(Default)]
 pub struct rocksdb_readoptions_t {
@@ -13,6 +13,8 @@ pub struct rocksdb_readoptions_t {
     pub(crate) tailing: bool,
     settings: Settings,
     request_id: Vec<u8>,
+    /// Of `timestamp`, and of `iter_start_ts`: reads fail with it.
+    bad_timestamps: [Option<Error>; 2],
     /// For its getters: reads fail with it.
     merge_operand_count_threshold: Option<size_t>,
 }
@@ -25,7 +27,10 @@ impl rocksdb_readoptions_t {
     #[inline]
     pub(crate) fn get(&self) -> Result<&ReadOptions> {
         self.settings.check()?;
-        Ok(&self.options)
+        match self.bad_timestamps.iter().flatten().next() {
+            Some(error) => Err(error.clone()),
+            None => Ok(&self.options),
+        }
     }
 }
 
@@ -157,11 +162,11 @@ functions! {
     }
 
     rocksdb_readoptions_set_timestamp(ts: *const c_char, len: size_t) |o| {
-        refuse_timestamp(o, "timestamp", ts, len);
+        (o.options.timestamp, o.bad_timestamps[0]) = timestamp_in(ts, len);
     }
 
     rocksdb_readoptions_set_iter_start_ts(ts: *const c_char, len: size_t) |o| {
-        refuse_timestamp(o, "iter_start_ts", ts, len);
+        (o.options.iter_start_timestamp, o.bad_timestamps[1]) = timestamp_in(ts, len);
     }
 
     rocksdb_readoptions_set_merge_operand_count_threshold(threshold: size_t) |o| {
@@ -242,26 +247,21 @@ impl Drop for FilterState {
     }
 }
 
-/// Null undoes it.
-fn refuse_timestamp(
-    options: &mut rocksdb_readoptions_t,
-    name: &'static str,
-    timestamp: *const c_char,
-    len: size_t,
-) {
+/// The timestamp, or the error that reads fail with; null is none.
+unsafe fn timestamp_in(timestamp: *const c_char, len: size_t) -> (Option<Timestamp>, Option<Error>) {
     if timestamp.is_null() {
-        options.settings.allow(name);
-    } else {
-        options.settings.refuse(name, format!("{len} bytes"));
+        return (None, None);
+    }
+    // SAFETY: the caller's contract.
+    match Timestamp::from_bytes(unsafe { slice(timestamp, len) }) {
+        Ok(timestamp) => (Some(timestamp), None),
+        Err(error) => (None, Some(error)),
     }
 }
 
 /// Notes on the functions above that set no number.
-pub(crate) const READ_FUNCTION_NOTES: &[crate::settings::Note] = &[
-    checked("rocksdb_readoptions_set_timestamp", "user-defined timestamps are not supported"),
-    checked("rocksdb_readoptions_set_iter_start_ts", "user-defined timestamps are not supported"),
-    checked("rocksdb_readoptions_set_merge_operand_count_threshold", "merges of any length are done"),
-];
+pub(crate) const READ_FUNCTION_NOTES: &[crate::settings::Note] =
+    &[checked("rocksdb_readoptions_set_merge_operand_count_threshold", "merges of any length are done")];
 
 const fn checked(function: &'static str, why: &'static str) -> crate::settings::Note {
     crate::settings::Note { function, fate: crate::settings::Fate::Checked, why }

@@ -499,11 +499,9 @@ macro_rules! refused {
     };
 }
 
-/// The error of a function that always fails. Timestamps are InvalidArgument, as in RocksDB where a column family has none.
+/// The error of a function that always fails.
 pub(crate) fn refusal(function: &str, why: &str) -> Error {
-    let text = format!("{function}: {why}");
-    let about_timestamps = function.ends_with("_with_ts") || function.ends_with("_full_history_ts_low");
-    if about_timestamps { Error::invalid_argument(text) } else { Error::not_supported(text) }
+    Error::not_supported(format!("{function}: {why}"))
 }
 
 /// Says on standard error that `function`, which has no errptr, did nothing; the first time. One that only ends an object

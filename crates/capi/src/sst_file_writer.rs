@@ -7,7 +7,7 @@ use crate::options::rocksdb_options_t;
 use crate::rate_limiter::rocksdb_ratelimiter_t;
 use crate::settings::{Flag, Settings};
 use libc::{c_char, c_int, size_t};
-use outcrop::{Error, IngestExternalFileOptions, Result, SstFileWriter};
+use outcrop::{Error, IngestExternalFileOptions, Result, SstFileWriter, Timestamp};
 use std::path::PathBuf;
 
 /// Accepted where RocksDB takes one; its settings have no counterpart here.
@@ -103,6 +103,45 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_put(
     errptr: *mut *mut c_char,
 ) {
     boundary!(errptr, with_open(writer, errptr, |open| open.put(slice(key, keylen), slice(val, vallen))))
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_put_with_ts(
+    writer: *mut rocksdb_sstfilewriter_t,
+    key: *const c_char,
+    keylen: size_t,
+    ts: *const c_char,
+    tslen: size_t,
+    val: *const c_char,
+    vallen: size_t,
+    errptr: *mut *mut c_char,
+) {
+    boundary!(
+        errptr,
+        with_open(writer, errptr, |open| {
+            open.put_at(slice(key, keylen), timestamp(slice(ts, tslen))?, slice(val, vallen))
+        })
+    )
+}
+
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_sstfilewriter_delete_with_ts(
+    writer: *mut rocksdb_sstfilewriter_t,
+    key: *const c_char,
+    keylen: size_t,
+    ts: *const c_char,
+    tslen: size_t,
+    errptr: *mut *mut c_char,
+) {
+    boundary!(
+        errptr,
+        with_open(writer, errptr, |open| open.delete_at(slice(key, keylen), timestamp(slice(ts, tslen))?))
+    )
+}
+
+/// In RocksDB's words (`SstFileWriter::Rep::Add`).
+fn timestamp(bytes: &[u8]) -> Result<Timestamp> {
+    Timestamp::from_bytes(bytes).map_err(|_| Error::invalid_argument("Timestamp size mismatch"))
 }
 
 #[unsafe(no_mangle)]

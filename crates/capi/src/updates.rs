@@ -79,7 +79,7 @@ pub unsafe extern "C" fn rocksdb_wal_iter_get_batch(
         if let Some(seq) = seq.as_mut() {
             *seq = first.0;
         }
-        hand_out(rocksdb_writebatch_t { batch: batch.clone(), ..Default::default() })
+        hand_out(rocksdb_writebatch_t::of(batch.clone()))
     })
 }
 

@@ -1,9 +1,11 @@
 //! Options of single writes, flushes and compactions.
 
-use crate::memory::{give_back, hand_out};
-use crate::settings::{Fate, Flag, Note, Settings};
+use crate::memory::{give_back, hand_out, slice};
+use crate::settings::{Flag, Settings};
 use libc::{c_char, c_double, c_int, c_uchar, size_t};
-use outcrop::{BottommostLevelCompaction, CompactRangeOptions, Result, WaitForCompactOptions, WriteOptions};
+use outcrop::{
+    BottommostLevelCompaction, CompactRangeOptions, Result, Timestamp, WaitForCompactOptions, WriteOptions,
+};
 use std::time::Duration;
 
 #[derive(Default)]
@@ -229,13 +231,7 @@ pub unsafe extern "C" fn rocksdb_compactoptions_get_bottommost_level_compaction(
     boundary!((*options).bottommost)
 }
 
-pub(crate) const COMPACT_FUNCTION_NOTES: &[Note] = &[Note {
-    function: "rocksdb_compactoptions_set_full_history_ts_low",
-    fate: Fate::Checked,
-    why: "user-defined timestamps are not supported: the compaction does nothing",
-}];
-
-/// Timestamps are not supported; with one set, a compaction does nothing.
+/// One of another length than 8 bytes has the compaction do nothing, as in RocksDB.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactoptions_set_full_history_ts_low(
     options: *mut rocksdb_compactoptions_t,
@@ -244,10 +240,13 @@ pub unsafe extern "C" fn rocksdb_compactoptions_set_full_history_ts_low(
 ) {
     boundary!({
         let options = &mut *options;
-        if timestamp.is_null() {
-            options.settings.allow("full_history_ts_low");
-        } else {
-            options.settings.refuse("full_history_ts_low", format!("{len} bytes"));
+        options.settings.allow("full_history_ts_low");
+        options.options.full_history_low = None;
+        if !timestamp.is_null() {
+            match Timestamp::from_bytes(slice(timestamp, len)) {
+                Ok(low) => options.options.full_history_low = Some(low),
+                Err(_) => options.settings.refuse("full_history_ts_low", format!("{len} bytes")),
+            }
         }
     })
 }

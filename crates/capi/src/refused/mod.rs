@@ -2,7 +2,6 @@
 
 mod remote_compaction;
 mod styles;
-mod timestamps;
 mod traces;
 
 pub use remote_compaction::*;
@@ -14,8 +13,6 @@ pub(crate) use styles::{
     CUCKOO_OPTIONS_NOTES, CUCKOO_OPTIONS_OBJECT, FIFO_COMPACTION_OPTIONS_NOTES,
     UNIVERSAL_COMPACTION_OPTIONS_NOTES,
 };
-pub(crate) use timestamps::TIMESTAMPS_REFUSED;
-pub use timestamps::*;
 pub use traces::*;
 pub(crate) use traces::{
     BLOCK_CACHE_TRACE_OPTIONS_NOTES, BLOCK_CACHE_TRACE_OPTIONS_OBJECT,

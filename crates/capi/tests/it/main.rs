@@ -26,6 +26,7 @@ mod snapshots;
 mod statistics;
 mod stored_options;
 mod tailing;
+mod timestamps;
 mod transactions;
 mod ttl;
 mod updates;

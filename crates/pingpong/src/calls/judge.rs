@@ -28,7 +28,6 @@ pub const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("is too short (", "are too few for a table", "names the file first"),
     ("while stat a file for size", "open ", "opens the file before it asks for its size"),
     ("Extra option not recognized", "is one of the database", "says whose option it is"),
-    ("that does not enable timestamp", "timestamps are not supported", "there are none"),
     ("Error parsing", " cannot be ", "says the value"),
     ("Extra option not recognized", "unknown option", "says which of those in braces"),
     ("Could not find option", "unknown option", "says what it may have meant"),
