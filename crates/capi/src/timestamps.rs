@@ -1,7 +1,8 @@
 //! Functions of user-defined timestamps: `rocksdb_*_with_ts` and `rocksdb_*_full_history_ts_low`.
 
-use crate::db::{families_of, names_of, opened_out, rocksdb_column_family_handle_t, rocksdb_t, with_default};
-use crate::memory::{Errptr, copy_out, copy_out_text, report, slice, text};
+use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
+use crate::memory::{Errptr, copy_out, copy_out_text, report, slice};
+use crate::opening::{Families, open_by};
 use crate::options::rocksdb_options_t;
 use crate::read_options::rocksdb_readoptions_t;
 use crate::write_options::rocksdb_writeoptions_t;
@@ -313,16 +314,9 @@ pub unsafe extern "C" fn rocksdb_open_and_trim_history(
     errptr: Errptr,
 ) -> *mut rocksdb_t {
     boundary!(errptr, {
-        let options = &*options;
-        let opened = options
-            .settings
-            .check()
-            .and_then(|()| families_of(count, names, cf_options))
-            .and_then(with_default)
-            .and_then(|families| {
-                let newest = Timestamp::from_bytes(slice(newest, newest_len))?;
-                options.builder(text(name)).column_families(families).open_and_trim_history(newest)
-            });
-        opened_out(errptr, opened, &names_of(count, names), handles)
+        let families = Families { count, names, options: cf_options, handles };
+        open_by(options, name, Some(families), errptr, |builder| {
+            builder.open_and_trim_history(Timestamp::from_bytes(slice(newest, newest_len))?)
+        })
     })
 }
