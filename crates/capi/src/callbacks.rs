@@ -75,7 +75,7 @@ struct CComparator {
     stamps: Option<Stamps>,
 }
 
-/// What orders keys that end with timestamps.
+/// The length of timestamps, and the functions that order keys that end with them.
 struct Stamps {
     len: usize,
     compare: CompareTimestamps,

@@ -3,7 +3,7 @@
 //! Verbs that only read open the database read-only: nothing is written and no lock is taken, so they work beside a
 //! process that has it open, and on what is left of a damaged one. Those that write open it as any program does.
 //! All do so under the settings of its newest OPTIONS file, changed by flags.
-//! What is printed is what RocksDB's tool prints, where scripts read it; a verb or flag that is not there is refused by name.
+//! The output is that of RocksDB's tool, where scripts read it; a verb or flag that is not there is refused by name.
 //! Source: RocksDB 11.8.1 `tools/ldb_cmd.cc`.
 
 mod admin;

@@ -8,7 +8,7 @@ use outcrop::{Env, Error};
 use outcrop_manifest::file_name::{self, FileKind};
 use std::path::{Path, PathBuf};
 
-/// What the database is opened for.
+/// The purpose that the database is opened for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// Nothing is changed: a doubt is said on standard error.

@@ -13,7 +13,7 @@ use std::sync::Arc;
 
 type Map = BTreeMap<String, String>;
 
-/// What blocks in a cache are for, in RocksDB's words, and the kind that is that here.
+/// The uses of blocks in a cache, in RocksDB's words, and the kind that each is here.
 const ROLES: [(&str, Option<Kind>); 14] = [
     ("data-block", Some(Kind::Data)),
     ("filter-block", Some(Kind::Filter)),

@@ -503,7 +503,7 @@ fn check_timestamps(
     }
     let mut records = codec::records(record)?;
     while let Some(item) = records.next_item() {
-        // What does not decode is told where it is applied.
+        // An item that does not decode is reported where it is applied.
         let Ok(Item::Write(write)) = item else { continue };
         let Some(cf) = families.get(&write.cf).filter(|cf| wal >= cf.log_number) else { continue };
         let running = cf.cf.comparator.timestamp_len();

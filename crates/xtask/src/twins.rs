@@ -4,8 +4,8 @@
 //! cargo xtask twins [--experiments N] [--seconds S] [--keys N]
 //!     N times: outcrop lab run (the base and its A/A twin, by steps and in slices, balanced)  ->  six pairs of each step
 //! ```
-//! It needs a machine on which nothing else works, and takes a good minute for each experiment at the usual size. What a busy machine
-//! gives is not written: pairs of a step that scatter so much would hide every false call.
+//! It needs a machine on which nothing else works, and takes a good minute for each experiment at the usual size. The result of a
+//! busy machine is not written: pairs of a step that scatter so much would hide every false call.
 
 use crate::{cargo, root};
 use std::collections::BTreeMap;

@@ -165,7 +165,7 @@ impl Api {
         rows
     }
 
-    /// What a lookup finds, which after RocksDB's repair may be another value than a scan's.
+    /// The value that a lookup finds; after RocksDB's repair it may be another than a scan's.
     fn get(&self, opened: &Opened<'_>, place: &(String, Vec<u8>)) -> Option<Vec<u8>> {
         let (_, handle) = opened.families.iter().find(|(name, _)| *name == place.0)?;
         // SAFETY: key and length belong together; the value is copied and freed.
@@ -204,7 +204,7 @@ impl Api {
     }
 }
 
-/// What is known of a database that was written.
+/// The known facts about a database that was written.
 #[derive(Default)]
 struct Model {
     rows: Rows,
@@ -274,7 +274,7 @@ fn copy(from: &Path, to: &Path) {
     }
 }
 
-/// What a damage was done to.
+/// The kind of file that a damage was done to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Hit {
     Current,

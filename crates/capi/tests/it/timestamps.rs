@@ -397,7 +397,7 @@ impl<'a> Session<'a> {
         format!("{key}@{}={value}", part(api.rocksdb_iter_timestamp))
     }
 
-    /// What iterators show both ways, and around some keys.
+    /// The entries that iterators show both ways, and around some keys.
     fn scan(&self, draw: &mut Draw, at: u64, start: Option<u64>) -> Vec<String> {
         let api = self.api;
         let mut log = vec![format!("scan at {at} from {start:?}")];

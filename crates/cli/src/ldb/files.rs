@@ -13,7 +13,7 @@ use outcrop_record::{LogReader, ReadOutcome};
 use std::path::Path;
 
 impl LdbArguments {
-    /// What the MANIFEST comes to; with `--verbose` every edit of it before.
+    /// The state that the MANIFEST's edits add up to; with `--verbose` every edit of it before.
     pub(super) fn manifest_dump(&self) -> Result<(), Error> {
         let env = Env::posix();
         let path = match &self.path {

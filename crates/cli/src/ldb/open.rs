@@ -220,7 +220,7 @@ impl LdbArguments {
         Ok((db, descriptors))
     }
 
-    /// What the newest OPTIONS file says; defaults if there is none. One that cannot be read is an error: it may say that WALs are
+    /// The settings in the newest OPTIONS file; defaults if there is none. One that cannot be read is an error: it may say that WALs are
     /// elsewhere.
     pub(super) fn stored_options(&self, env: &Env) -> Result<LoadedOptions, Error> {
         if !self.options.try_load_options.unwrap_or(true) {

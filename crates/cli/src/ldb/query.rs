@@ -5,7 +5,7 @@ use super::text::{DELIMITER, line};
 use outcrop::{ColumnFamilyHandle, Db, Error, ReadOptions};
 use std::io::BufRead;
 
-/// What `help` says. Source: RocksDB `tools/ldb_cmd.cc`, `DBQuerierCommand::DoCommand`; there is no timestamp here.
+/// The text that `help` prints. Source: RocksDB `tools/ldb_cmd.cc`, `DBQuerierCommand::DoCommand`; there is no timestamp here.
 const HELP: &str = "get <key>\nput <key> <value>\ndelete <key>\ncount [--from=<start_key>] [--to=<end_key>]";
 
 impl LdbArguments {

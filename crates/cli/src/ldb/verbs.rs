@@ -4,7 +4,7 @@
 pub struct Verb {
     /// Its name.
     pub name: &'static str,
-    /// What follows it.
+    /// The parameters that follow it.
     pub parameters: &'static str,
     /// Flags it takes beside [`COMMON`].
     pub flags: &'static [&'static str],
@@ -133,7 +133,7 @@ pub fn usage(name: &str) -> String {
     format!("ldb: {name}: its parameters are wrong; usage: {name} {parameters}").trim_end().to_string()
 }
 
-/// What `--help` says of verbs.
+/// The part of `--help` about verbs.
 pub fn listed() -> String {
     let mut text = String::from("Commands:\n");
     for verb in VERBS {

@@ -39,12 +39,12 @@ impl Shell {
         text.trim_end().to_string()
     }
 
-    /// What it says, if it succeeds.
+    /// Its output; it has to succeed.
     fn ok(&self, words: &str) -> String {
         self.ok_on(&self.path("db"), words, b"")
     }
 
-    /// What it complains of.
+    /// Its complaint; it has to fail.
     fn fails(&self, words: &str) -> String {
         let output = self.run_on(&self.path("db"), words, b"");
         assert!(!output.status.success(), "{words} succeeds");

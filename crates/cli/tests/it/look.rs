@@ -118,7 +118,7 @@ fn drawings(dir: &Path) -> Vec<PathBuf> {
     drawings
 }
 
-/// What a reader would stumble over in a drawing opened by itself: errors, addresses outside, nothing drawn.
+/// Faults that a reader would stumble over in a drawing opened by itself: errors, addresses outside, nothing drawn.
 fn look_at_drawing(browser: &mut Browser, drawing: &Path) -> Result<Vec<String>, String> {
     const FRAMES: &str = "document.querySelectorAll('#frames rect').length";
     let mut faults = Vec::new();

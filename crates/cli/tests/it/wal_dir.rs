@@ -50,7 +50,7 @@ impl Apart {
         self.ok_on(&self.path("db"), arguments)
     }
 
-    /// What it complains of.
+    /// Its complaint; it has to fail.
     fn fails_on(&self, dir: &Path, arguments: &[&str]) -> String {
         let output = ldb(dir, arguments);
         assert!(!output.status.success(), "{arguments:?} succeeds: {}", text(&output));

@@ -1,6 +1,6 @@
 //! A regression of known size on one of two equal servers is called, with its cause: of the client, and of the server.
 //!
-//! What is planted is many times what an event costs, and costs are compared by processor time: a machine that is busy with
+//! The planted cost is many times that of an event, and costs are compared by processor time: a machine that is busy with
 //! something else can hide neither.
 
 use super::{Lab, experiment, server};

@@ -36,7 +36,7 @@ fn every_test_runs_on_every_server_and_is_reported_with_its_costs() {
         assert!(metric("client_cpu_us/o").is_some_and(|cost| cost > 0.0), "{row}");
         assert!(metric("server_vcs/o").is_some() && metric("proc_rKB/o").is_some(), "{row}");
         if name.starts_with("insert") {
-            // What a server writes is dirty pages of its own: their device may be none, but it is told.
+            // The writes of a server are dirty pages of its own: their device may be none, but it is told.
             assert!(metric("proc_wKB/o").is_some_and(|kilobytes| kilobytes >= 0.0), "{row}");
         }
     }

@@ -1,4 +1,4 @@
-//! What user-defined timestamps change about the entries that a compaction keeps.
+//! The difference that user-defined timestamps make to the entries that a compaction keeps.
 //!
 //! ```text
 //! versions of a row, newest first      9  8 | 5  3  1        full_history_ts_low = 7

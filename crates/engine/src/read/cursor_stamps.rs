@@ -1,8 +1,8 @@
-//! The state of a cursor over keys with user-defined timestamps. What it does with it: `cursor/stamped.rs`.
+//! The state of a cursor over keys with user-defined timestamps. The cursor's use of it is in `cursor/stamped.rs`.
 
 use outcrop_base::Timestamp;
 
-/// What a cursor knows of timestamps.
+/// The state of a cursor that is about timestamps.
 pub struct Stamped {
     /// Newer versions are not seen.
     pub read: Timestamp,

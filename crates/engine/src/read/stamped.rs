@@ -115,7 +115,7 @@ pub fn find(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Version>> {
     Ok(None)
 }
 
-/// What a source says of a row.
+/// The answer of a source about a row.
 enum Look {
     /// The version to read.
     Found(Version),

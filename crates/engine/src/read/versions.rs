@@ -32,7 +32,7 @@ pub struct KeyVersion<'e> {
     pub seq: SeqNum,
     /// RocksDB's number for what was written: 0 a deletion, 1 a value, 2 a merge operand, 17 a reference into a blob file.
     pub value_type: u8,
-    /// What is stored.
+    /// The stored bytes.
     pub value: &'e [u8],
 }
 

@@ -12,7 +12,7 @@ use outcrop_base::{Comparator, Result, SeqNum};
 use outcrop_manifest::FileNumber;
 use std::collections::{BTreeMap, HashMap};
 
-/// What WALs and tables of one column family say together.
+/// The evidence that WALs and tables of one column family give together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
     /// Writes up to here are in tables.
@@ -122,7 +122,7 @@ fn shows(last: &Last, known: &Known, hidden: bool) -> Option<bool> {
         return Some(true);
     }
     match (last.write, known.newest) {
-        // What deletes leaves nothing to be shown.
+        // A deletion leaves nothing to be shown.
         _ if hidden => None,
         (Kind::Delete, _) => None,
         (Kind::Put(hash), Some(SeqNum::ZERO)) => known.value.map(|value| value == hash),

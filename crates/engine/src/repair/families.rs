@@ -26,7 +26,7 @@ pub struct Family {
 pub struct Named<'a> {
     /// Those that the caller knows, "default" among them.
     pub descriptors: &'a [ColumnFamilyDescriptor],
-    /// What others get; `None`: they are refused.
+    /// The settings that others get; `None`: they are refused.
     pub unknown: Option<&'a ColumnFamilyDescriptor>,
     /// Settings of the database.
     pub options: &'a DbOptions,
@@ -118,7 +118,7 @@ fn names(
     names
 }
 
-/// What the column family is opened with; `None` if it is not named and others are refused.
+/// The settings that the column family is opened with; `None` if it is not named and others are refused.
 fn descriptor(name: &str, order: Option<&str>, named: &Named<'_>) -> Result<Option<ColumnFamilyDescriptor>> {
     if let Some(order) = order.filter(|order| order.ends_with(".u64ts")) {
         return Err(Error::not_supported(format!("user-defined timestamps (comparator {order})")));

@@ -19,7 +19,7 @@ use outcrop_table::blob::{BlobReader, file_len};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-/// What was made of the WALs.
+/// The files that were made of the WALs.
 pub struct Made {
     /// New tables by column family, oldest first, with their entries.
     pub new_tables: BTreeMap<u32, Vec<(Arc<TableFile>, u64)>>,
@@ -44,7 +44,7 @@ struct Blobs {
 type Placed = (u32, Arc<TableFile>);
 
 impl Repair<'_> {
-    /// Puts a new MANIFEST in charge. What it replaces has a second name in `lost/` then.
+    /// Puts a new MANIFEST in charge. The files that it replaces have a second name in `lost/` then.
     pub fn install(&mut self, made: Made, outputs: &PendingOutputs) -> Result<RepairReport> {
         let mut report = RepairReport { last_sequence: self.last_seq(&made), ..RepairReport::default() };
         let log_number = made.prepared_wal.unwrap_or_else(|| FileNumber(self.ctx.new_file_number()));

@@ -1,4 +1,4 @@
-//! What tables have of a key: those that were found, and those that were made of WALs since.
+//! The entries that tables have of a key: tables that were found, and tables that were made of WALs since.
 
 use super::families::Family;
 use super::scan::Scanned;
@@ -11,7 +11,7 @@ use outcrop_table::{Loading, TableIterOptions};
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-/// What is known of the newest entry that tables have of a key.
+/// The known facts about the newest entry that tables have of a key.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Known {
     /// Its number; `None`: there is none.
@@ -65,7 +65,7 @@ impl KnownTables<'_> {
         old.chain(self.made.get(&id).into_iter().flatten().map(|(file, _)| file))
     }
 
-    /// What tables have of a key.
+    /// The facts that tables have of a key.
     ///
     /// # Errors
     /// Of reading them.

@@ -1,4 +1,4 @@
-//! WALs become tables of level 0. What a WAL says is taken over record by record, each whole or not at all; damage is passed over.
+//! WALs become tables of level 0. The contents of a WAL are taken over record by record, each whole or not at all; damage is passed over.
 //!
 //! A WAL can outlive what it was for: its writes may be in tables long since, and merged, moved below newer ones, or deleted there. Where
 //! the MANIFEST says which WALs were needed, the others are left out. Where it does not, a write is left out if a table has its key with
@@ -27,7 +27,7 @@ use std::sync::Arc;
 
 /// Bytes of memtables at which they become tables in the middle of a WAL.
 const MEMORY: usize = 64 << 20;
-/// What a memtable here starts with, in bytes.
+/// The size that a memtable here starts with, in bytes.
 const MEMTABLE: u64 = 1 << 20;
 
 /// WALs on their way into tables.
@@ -55,7 +55,7 @@ pub struct Conversion<'a> {
     pub new_blobs: BTreeMap<u32, Vec<Arc<BlobFile>>>,
     /// The highest number of a write.
     pub last_seq: SeqNum,
-    /// What is prepared and not decided.
+    /// Transactions that are prepared and not decided.
     pub prepared: PreparedTransactions,
 }
 

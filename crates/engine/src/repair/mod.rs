@@ -6,8 +6,8 @@
 //! ```
 //! Invariants: nothing is deleted: what the database does not use any more has a name in `lost/`. Until CURRENT names the new MANIFEST
 //! the database is as it was, but for links in `lost/` and tables that are removed again if writing fails; so a repair can always be
-//! run again. What this engine does not support (user timestamps, transactions of other write policies) is no damage: it is refused
-//! before anything is written.
+//! run again. A feature that this engine does not support (user timestamps, transactions of other write policies) is no damage: it is
+//! refused before anything is written.
 //!
 //! Where RocksDB's repair (`db/repair.cc`) goes other ways: levels are kept if the MANIFEST knows all tables; tables that left, and
 //! those of dropped column families, do not come back; transactions stay prepared or rolled back; blob files keep their places; column

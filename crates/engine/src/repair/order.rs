@@ -147,7 +147,7 @@ fn skip_key(order: &Comparator, iter: &mut TableIter, key: &[u8]) {
     }
 }
 
-/// What range tombstones of one table do to the entries of another.
+/// The effects of range tombstones of one table on the entries of another.
 #[derive(Default)]
 struct Ranges {
     /// They hide some.

@@ -52,7 +52,7 @@ pub fn each_record(
     }
 }
 
-/// What is known of WALs before they are converted.
+/// The facts known of WALs before they are converted.
 #[derive(Default)]
 pub struct Survey {
     /// Ids of column families that are written to.

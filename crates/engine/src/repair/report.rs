@@ -1,10 +1,10 @@
-//! What a repair found, kept and lost.
+//! The report of a repair: all that it found, kept and lost.
 
 use outcrop_base::SeqNum;
 use std::fmt;
 use std::path::PathBuf;
 
-/// What became of a database that was repaired: [`crate::DbBuilder::repair`].
+/// The outcome for a database that was repaired: [`crate::DbBuilder::repair`].
 ///
 /// ```
 /// # use outcrop::{Db, Env, RepairOptions};
@@ -19,7 +19,7 @@ use std::path::PathBuf;
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairReport {
-    /// What the MANIFEST was good for.
+    /// The part of the MANIFEST that could be used.
     pub structure: StructureFound,
     /// Column families that the database has now, by id.
     pub families: Vec<RepairedFamily>,
@@ -37,7 +37,7 @@ pub struct RepairReport {
     pub last_sequence: SeqNum,
 }
 
-/// What of the MANIFEST a repair could use.
+/// The part of the MANIFEST that a repair could use.
 ///
 /// ```
 /// use outcrop::StructureFound;
@@ -123,7 +123,7 @@ pub struct RepairedWal {
     /// Writes of which nobody can tell whether a table that shows no sequence numbers has them already, or later ones of the same key: merge
     /// operands were left out, others taken over.
     pub unclear: u64,
-    /// What was passed over, and where. Later writes were recovered all the same.
+    /// The damage that was passed over, and its places. Later writes were recovered all the same.
     pub damage: Vec<String>,
 }
 

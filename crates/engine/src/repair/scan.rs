@@ -31,19 +31,19 @@ pub struct Opened {
     pub comparator: String,
     /// Its level, if the MANIFEST has one.
     pub level: Option<u32>,
-    /// What the MANIFEST says of it.
+    /// The MANIFEST's description of it.
     known: Option<Arc<TableFile>>,
 }
 
 /// A table whose entries were all read.
 pub struct Scanned {
-    /// What a MANIFEST will say of it.
+    /// The description of it that a MANIFEST will have.
     pub file: Arc<TableFile>,
     /// Its level, if the MANIFEST had one.
     pub level: Option<u32>,
     /// Entries, range tombstones included.
     pub entries: u64,
-    /// What it refers to in blob files.
+    /// The values in blob files that it refers to.
     pub blobs: BTreeMap<FileNumber, Garbage>,
 }
 
@@ -138,7 +138,7 @@ fn open(
     )
 }
 
-/// What is found out entry by entry.
+/// The facts that are found out entry by entry.
 #[derive(Default)]
 struct Sums {
     entries: u64,

@@ -1,4 +1,4 @@
-//! What MANIFESTs still say: as much of the best of them as decodes.
+//! The contents that MANIFESTs still have: as much of the best of them as decodes.
 //!
 //! Other than recovery, which refuses damage, this reads up to it: what is before was true once. Tables that left and column families
 //! that were dropped stay known, so that their files do not come back to life.
@@ -29,11 +29,11 @@ pub struct KnownTable {
     pub family: u32,
     /// Its level.
     pub level: u32,
-    /// What else is said of it.
+    /// The whole of its description.
     pub file: Arc<TableFile>,
 }
 
-/// What a MANIFEST says, up to its end or to damage.
+/// The contents of a MANIFEST, up to its end or to damage.
 #[derive(Default)]
 pub struct Structure {
     /// Its number; `None`: there is none.

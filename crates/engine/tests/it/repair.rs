@@ -174,7 +174,7 @@ fn write_files(fs: &dyn FileSystem, files: &Files) {
     fs.sync_dir(Path::new("/")).unwrap();
 }
 
-/// What a damage makes of a file; `None`: it is gone.
+/// A file's bytes after a damage; `None`: it is gone.
 fn damaged(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     let mut bytes = bytes.to_vec();
     let at = rng.below(bytes.len().max(1) as u64) as usize;
@@ -188,7 +188,7 @@ fn damaged(bytes: &[u8], rng: &mut Rng) -> Option<Vec<u8>> {
     Some(bytes)
 }
 
-/// What damages may have done.
+/// The parts of a database that damages may have touched.
 #[derive(Default, Debug)]
 struct Touched {
     manifest: bool,

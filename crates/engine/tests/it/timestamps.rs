@@ -76,7 +76,7 @@ impl Run {
         run
     }
 
-    /// What the order takes for the timestamp `number`.
+    /// The bytes that the order takes for the timestamp `number`.
     fn stamp(&self, number: u64) -> Timestamp {
         match self.order.name().starts_with("test") {
             true => Timestamp::from(number.swap_bytes()),
@@ -292,7 +292,7 @@ impl Run {
         let many = self.db().multi_get_cf_with(&cf, &slices, &options);
         let many: Vec<_> = many.into_iter().map(|value| value.unwrap().map(|value| value.to_vec())).collect();
         assert_eq!(many, found);
-        // What is older than the low may be there or not, or have forgotten its time.
+        // A version older than the low may be there or not, or have forgotten its time.
         let start = self.low.max(990) + self.rng.below(read + 1 - oldest);
         self.check_cursor(&model, read, Some(start), None);
         if self.low == 0 {

@@ -105,7 +105,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// What to say of a name that is not in [`BENCHMARKS`].
+/// The answer to a name that is not in [`BENCHMARKS`].
 pub(super) fn refusal(name: &str) -> String {
     match MISSING.contains(&name) {
         true => format!("{name} is a benchmark of RocksDB's db_bench that this one does not have"),

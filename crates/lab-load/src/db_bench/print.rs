@@ -25,7 +25,7 @@ pub(super) fn print_environment(library: &str) {
     eprintln!("CPUCache:   {}", values("cache size").next().unwrap_or(""));
 }
 
-/// What `--build_info` prints: name and version, and a line for each fact, as RocksDB's tool has them.
+/// The output of `--build_info`: name and version, and a line for each fact, as RocksDB's tool has them.
 pub(super) fn build_info() -> String {
     let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
     let target = format!("{}-{}", std::env::consts::ARCH, std::env::consts::OS);

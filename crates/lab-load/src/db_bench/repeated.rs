@@ -1,4 +1,4 @@
-//! What is printed of a benchmark that runs several times, `NAME[X3]`: RocksDB's own lines.
+//! The lines printed of a benchmark that runs several times, `NAME[X3]`: RocksDB's own.
 //!
 //! ```text
 //! readrandom [AVG 2 runs] : 401213 (\u{b1} 8122) ops/sec;   38.2 (\u{b1} 0.8) MB/sec

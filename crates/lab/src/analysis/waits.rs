@@ -1,4 +1,4 @@
-//! What a server's connections were seen doing in a step: shares of all looks, and where those of two targets differ.
+//! The states in which a server's connections were seen in a step: shares of all looks, and where those of two targets differ.
 
 use crate::analysis::results::Results;
 use serde::Serialize;

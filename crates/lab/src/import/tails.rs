@@ -272,7 +272,7 @@ mod tests {
         corrected(&mut two);
         assert_eq!(two[0].1[0].word, Word::Unknown);
         assert!((two[0].1[0].q_value - 2.0 * p_value).abs() < 1e-12, "{:?}", two[0].1[0]);
-        // What is certain enough stands among them.
+        // A change that is certain enough stands among them.
         let mut certain = vec![(0, vec![found(1e-4)]), (1, vec![]), (2, vec![found(p_value)])];
         corrected(&mut certain);
         assert_eq!((certain[0].1[0].word, certain[2].1[0].word), (Word::Improvement, Word::Improvement));

@@ -77,8 +77,8 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
     text
 }
 
-/// What servers said meanwhile: statements that the two execute otherwise, and what their connections waited for. Nothing of
-/// engines.
+/// The information that servers gave meanwhile: statements that the two execute otherwise, and what their connections waited for.
+/// Nothing of engines.
 fn server(results: &Results, step: &str, target: usize, base: usize) -> String {
     let mut text = String::new();
     let others = plans::differing(results, step, target, base);

@@ -36,7 +36,7 @@ fn group_of(step: &str) -> usize {
 }
 
 /// Whether a published step is one of ours: files add what it was run with after a dot, `overwrite.t8.s0` with eight threads and
-/// without syncs. What was run otherwise, or with something unknown, is another step. sysbench's tests have whole names there;
+/// without syncs. A step that was run otherwise, or with something unknown, is another one. sysbench's tests have whole names there;
 /// `point-query.pre` is another test than `point-query`.
 fn is_same(results: &Results, own: &str, published: &str) -> bool {
     if let Some(test) = sysbench::find(own).filter(|_| sysbench::find(published).is_some()) {

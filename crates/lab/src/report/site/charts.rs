@@ -280,7 +280,7 @@ fn apart(ends: &[f64], bottom: f64) -> Vec<f64> {
     for pair in order.windows(2) {
         heights[pair[1]] = heights[pair[1]].max(heights[pair[0]] + HIGH);
     }
-    // What was pushed below the plot goes up again.
+    // Labels that were pushed below the plot go up again.
     let mut limit = bottom;
     for index in order.into_iter().rev() {
         heights[index] = heights[index].min(limit);

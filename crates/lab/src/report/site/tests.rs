@@ -224,7 +224,7 @@ fn a_target_has_one_short_name_in_all_files_that_are_not_in_the_form_of_the_post
     }
     let archive = store.record_archive("d", &super::beside::tests::archive(&["fillseq"])).unwrap();
     write_beside(&store, 1, temp.path(), Form::Full, &[archive]).unwrap();
-    // What was called leads to its samples, and they are there.
+    // A difference that was called leads to its samples, and they are there.
     let file = |name: &str| std::fs::read_to_string(temp.path().join(name)).unwrap();
     assert!(file("index.html").contains("href=\"cpu.html#cpu-2\""), "{}", file("index.html"));
     assert!(!file("index.html").contains("#cpu-1"), "of the load nothing was sampled");

@@ -10,7 +10,7 @@ use crate::targets::maven;
 use sha2::{Digest, Sha256};
 use std::path::{Path, PathBuf};
 
-/// What `flags` point to, in their order; nothing for flags that say all themselves.
+/// The inputs that `flags` point to, in their order; nothing for flags that say all themselves.
 ///
 /// # Errors
 /// A sentence if a file that is named cannot be read.

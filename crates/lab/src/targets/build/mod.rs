@@ -74,7 +74,7 @@ pub struct Recipe {
     pub flags: Vec<String>,
     /// Flags of the linker.
     pub link: Vec<String>,
-    /// What the flags only point to: files with their checksums, and the processor that `native` is.
+    /// The inputs that the flags only point to: files with their checksums, and the processor that `native` is.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub inputs: Vec<String>,
 }

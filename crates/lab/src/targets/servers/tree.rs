@@ -229,7 +229,7 @@ mod tests {
         if own() == before {
             return println!("skipped: nothing below {} is written to a device", temp.path().display());
         }
-        // What is below the first process is counted: a second one does the work.
+        // Processes below the first one are counted: a second one does the work.
         let mut child = Command::new("sh")
             .args(["-c", r#"sh -c "$1" "$0"; :"#])
             .arg(temp.path())
