@@ -177,7 +177,8 @@ fn every_shipped_experiment_fits_ten_minutes() {
     for entry in std::fs::read_dir(dir).unwrap() {
         let name = entry.unwrap().file_name().into_string().unwrap();
         // Those on servers are tested where servers are: `tests/sql`.
-        let on_servers = ["sysbench-", "insert-", "durability"].iter().any(|begin| name.starts_with(begin));
+        let on_servers = ["sysbench-", "insert-", "postgres-", "durability"];
+        let on_servers = on_servers.iter().any(|begin| name.starts_with(begin));
         if !name.ends_with(".toml") || name.ends_with(".lock.toml") || on_servers {
             continue;
         }

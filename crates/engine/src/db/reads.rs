@@ -64,15 +64,17 @@ impl Db {
         key: &[u8],
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
-        if self.core.ctx.monitor.is_asked() {
-            return self.get_counted(cf, key, options);
+        // One branch for all that most reads do not have.
+        if self.core.ctx.monitor.is_asked() | cf.has_timestamps() | options.timestamp.is_some() {
+            return self.get_with_more(cf, key, options);
         }
         let sources = cf.superversion.load();
-        get::get(&self.view(cf, &sources, options, Watch::OFF)?, key)
+        get::get_plain(&self.view(cf, &sources, options, Watch::OFF)?, key)
     }
 
+    /// Of a read that is counted, or of keys with timestamps.
     #[cold]
-    fn get_counted(
+    fn get_with_more(
         &self,
         cf: &ColumnFamilyHandle,
         key: &[u8],

@@ -24,9 +24,15 @@ use std::sync::Arc;
 
 /// The value of `key`, or `None`.
 pub fn get(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
-    if view.is_stamped() {
-        return Ok(stamped::get(view, key)?.map(|(value, _)| value));
+    match view.is_stamped() {
+        true => Ok(stamped::get(view, key)?.map(|(value, _)| value)),
+        false => get_plain(view, key),
     }
+}
+
+/// The same, where the caller knows that keys have no timestamps and that the options have none.
+pub fn get_plain(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
+    debug_assert!(!view.is_stamped());
     let fetch = |index: &[u8]| view.fetch(key, index);
     look_up(view, key)?.map(|found| found.value(fetch)).transpose()
 }
