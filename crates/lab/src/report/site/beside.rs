@@ -228,8 +228,7 @@ pub(super) mod tests {
 
     #[test]
     fn tests_of_sysbench_are_the_same_by_their_whole_names() {
-        let (_temp, store) =
-            crate::testing::fake_record(2, &["overwrite"], 1, &mut |_| vec![("ops_sec", 1.0)]);
+        let (_temp, store) = crate::testing::fake_record(2, &["fillseq"], 1, &mut |_| vec![("ops_sec", 1.0)]);
         let results = Results::load(&store, 1).unwrap();
         let fits = |own: &str, published: &str| is_same(&results, own, published);
         assert!(fits("point-query", "point-query_range=100") && fits("qr100", "qr100.L1"));
