@@ -22,7 +22,7 @@
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
 //! cargo xtask ldb-test         RocksDB's own test of its tool ldb, unmodified, on `outcrop ldb`
-//! cargo xtask sql              the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
+//! cargo xtask sql [--short]    the lab on PostgreSQL and MySQL, fetched: every test and step at a tiny size
 //! cargo xtask c-test           RocksDB's own test of its C API, phase by phase, on our shared library and on RocksDB's
 //! cargo xtask attacks ...      live attempts to fool the lab's verdict; docs/lab-attacks.md; needs a quiet machine
 //! cargo xtask twins ...        records live experiments of a library against itself, for a test; needs a quiet machine
@@ -94,6 +94,7 @@ fn main() -> ExitCode {
         ["scripts"] => scripts::run(Install::IfMissing),
         ["ldb-test"] => ldb_test::run(Install::IfMissing),
         ["sql"] => sql::run(Install::IfMissing),
+        ["sql", "--short"] => sql::run_short(Install::IfMissing),
         ["instructions"] => instructions::run(false, Install::IfMissing),
         ["instructions", "--bless"] => instructions::run(true, Install::IfMissing),
         ["c-test"] => c_test::run(),
@@ -102,7 +103,7 @@ fn main() -> ExitCode {
         ["bindings", rest @ ..] => bindings::run(rest),
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
-             scripts | sql | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
+             scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
              bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | c-test | ldb-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
