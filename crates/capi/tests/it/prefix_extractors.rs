@@ -2,6 +2,7 @@
 
 use crate::library::{Bytes, Errptr, Object, c_functions, error_text, libraries, outcrop_library};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use outcrop_base::random::SplitMix;
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
 use std::ptr::null_mut;
@@ -62,27 +63,14 @@ c_functions! {
     rocksdb_free: fn(*mut c_void);
 }
 
-/// Numbers drawn from a seed.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
+/// Short, so that keys meet; with or without a colon.
+fn drawn_key(draw: &mut SplitMix) -> Vec<u8> {
+    let mut key: Vec<u8> = (0..draw.below(3)).map(|_| b"abc"[draw.below(3) as usize]).collect();
+    if draw.below(3) > 0 {
+        key.push(b':');
+        key.extend((0..draw.below(4)).map(|_| b"18:"[draw.below(3) as usize]));
     }
-
-    /// Short, so that keys meet; with or without a colon.
-    fn key(&mut self) -> Vec<u8> {
-        let mut key: Vec<u8> = (0..self.below(3)).map(|_| b"abc"[self.below(3) as usize]).collect();
-        if self.below(3) > 0 {
-            key.push(b':');
-            key.extend((0..self.below(4)).map(|_| b"18:"[self.below(3) as usize]));
-        }
-        key
-    }
+    key
 }
 
 /// Which prefixes keys have.
@@ -371,7 +359,7 @@ fn stored_name(dir: &Path) -> String {
 
 /// Three turns with another rule each, of which each leaves tables; what it reads after each.
 fn turns(api: &Api, dir: &Path, seed: u64) -> Vec<String> {
-    let mut draw = Draw(seed);
+    let mut draw = SplitMix::new(seed);
     let mut told = Vec::new();
     let shape = Shape {
         whole_keys: draw.below(2) == 0,
@@ -384,7 +372,7 @@ fn turns(api: &Api, dir: &Path, seed: u64) -> Vec<String> {
         let session = Session::open(api, dir, options);
         for _ in 0..2 {
             for _ in 0..draw.below(12) {
-                let key = draw.key();
+                let key = drawn_key(&mut draw);
                 match draw.below(5) {
                     0 => session.delete(&key),
                     _ => session.put(&key),
@@ -397,7 +385,7 @@ fn turns(api: &Api, dir: &Path, seed: u64) -> Vec<String> {
             }
         }
         for _ in 0..25 {
-            let target = draw.key();
+            let target = drawn_key(&mut draw);
             let walk = Walk {
                 total_order: draw.below(3) == 0,
                 same_prefix: draw.below(2) == 0,
@@ -406,7 +394,7 @@ fn turns(api: &Api, dir: &Path, seed: u64) -> Vec<String> {
             };
             // Going backward RocksDB seeks from the bound, within the bound's prefix.
             let bounded = !walk.backward && draw.below(3) == 0;
-            let walk = Walk { upper: bounded.then(|| draw.key()), ..walk };
+            let walk = Walk { upper: bounded.then(|| drawn_key(&mut draw)), ..walk };
             let rows = session.walk(&target, &walk, rule);
             let target = String::from_utf8_lossy(&target).into_owned();
             told.push(format!(

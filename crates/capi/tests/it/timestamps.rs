@@ -3,6 +3,7 @@
 
 use crate::library::{Bytes, Errptr, Object, c_functions, error_text, libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use outcrop_base::random::SplitMix;
 use std::cmp::Ordering;
 use std::ffi::CString;
 use std::mem::ManuallyDrop;
@@ -81,24 +82,11 @@ c_functions! {
     rocksdb_free: fn(*mut c_void);
 }
 
-/// Numbers drawn from a seed.
-struct Draw(u64);
-
-impl Draw {
-    fn below(&mut self, end: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        (mixed ^ (mixed >> 31)) % end
-    }
-
-    fn key(&mut self) -> Vec<u8> {
-        let number = self.below(25);
-        match self.below(2) {
-            0 => format!("k{number}").into_bytes(),
-            _ => format!("a-longer-key-{number:04}").into_bytes(),
-        }
+fn drawn_key(draw: &mut SplitMix) -> Vec<u8> {
+    let number = draw.below(25);
+    match draw.below(2) {
+        0 => format!("k{number}").into_bytes(),
+        _ => format!("a-longer-key-{number:04}").into_bytes(),
     }
 }
 
@@ -258,7 +246,7 @@ impl<'a> Session<'a> {
     }
 
     /// Writes of a batch, some of which get their timestamps last.
-    fn batch(&self, draw: &mut Draw, ts: u64) -> String {
+    fn batch(&self, draw: &mut SplitMix, ts: u64) -> String {
         let api = self.api;
         let late = draw.below(2) == 0;
         let stamp = ts.to_le_bytes();
@@ -266,7 +254,7 @@ impl<'a> Session<'a> {
         unsafe {
             let batch = (api.rocksdb_writebatch_create)();
             for _ in 0..1 + draw.below(4) {
-                let (key, deletes) = (draw.key(), draw.below(4) == 0);
+                let (key, deletes) = (drawn_key(draw), draw.below(4) == 0);
                 let value = format!("b{ts}");
                 let ((k, kl), (t, tl), (v, vl)) = (pointer(&key), pointer(&stamp), pointer(value.as_bytes()));
                 match (late, deletes) {
@@ -398,7 +386,7 @@ impl<'a> Session<'a> {
     }
 
     /// The entries that iterators show both ways, and around some keys.
-    fn scan(&self, draw: &mut Draw, at: u64, start: Option<u64>) -> Vec<String> {
+    fn scan(&self, draw: &mut SplitMix, at: u64, start: Option<u64>) -> Vec<String> {
         let api = self.api;
         let mut log = vec![format!("scan at {at} from {start:?}")];
         self.reading(at, start, |options| {
@@ -421,7 +409,7 @@ impl<'a> Session<'a> {
                     (api.rocksdb_iter_prev)(iter);
                 }
                 for _ in 0..4 {
-                    let (target, back) = (draw.key(), draw.below(2) == 0 && both_ways);
+                    let (target, back) = (drawn_key(draw), draw.below(2) == 0 && both_ways);
                     let (k, kl) = pointer(&target);
                     log.push(format!("around {} {back}", target.escape_ascii()));
                     match back {
@@ -513,7 +501,7 @@ fn error_of(api: &Api, call: impl FnOnce(Errptr)) -> String {
 
 /// Plays a history in turns of `apis`; gives what was answered.
 fn play(apis: &[&Api], seed: u64, dir: &Path) -> Vec<String> {
-    let mut draw = Draw(seed);
+    let mut draw = SplitMix::new(seed);
     let partitioned = draw.below(2) == 0;
     let collapses = draw.below(2) == 0;
     let (mut log, mut now, mut low) = (Vec::new(), 100u64, 0);
@@ -527,14 +515,14 @@ fn play(apis: &[&Api], seed: u64, dir: &Path) -> Vec<String> {
         log.push(format!("turn {turn}: low {}", session.low(session.stamped)));
         for _ in 0..40 {
             now += draw.below(3);
-            let (key, at) = (draw.key(), (low.max(95)) + draw.below(now - low.max(95) + 2));
+            let (key, at) = (drawn_key(&mut draw), (low.max(95)) + draw.below(now - low.max(95) + 2));
             match draw.below(30) {
                 0..10 => log.push(session.put(&key, now, format!("v{now}").as_bytes())),
                 10..13 => log.push(session.delete(&key, now)),
                 13..16 => log.push(session.batch(&mut draw, now)),
                 16..20 => log.push(session.get(&key, at)),
                 20..22 => {
-                    let keys: Vec<_> = (0..5).map(|_| draw.key()).collect();
+                    let keys: Vec<_> = (0..5).map(|_| drawn_key(&mut draw)).collect();
                     log.push(session.multi_get(&keys, at));
                 }
                 22..24 => log.extend(session.scan(&mut draw, at, None)),

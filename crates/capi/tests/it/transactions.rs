@@ -5,6 +5,7 @@
 
 use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use outcrop_base::random::SplitMix;
 use std::collections::BTreeSet;
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -118,12 +119,11 @@ enum Step {
     Flush(usize),
 }
 
-struct Random(u64);
+struct Random(SplitMix);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
+        self.0.below(bound)
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -566,9 +566,9 @@ fn transactions_answer_as_rocksdbs() {
     let seeds = given.map_or(0..60, |seed: u64| seed..seed + 1);
     let mut errors = BTreeSet::new();
     for seed in seeds {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
+        let mut random = Random(SplitMix::new(seed));
         let kind = [Kind::Locks, Kind::Locks, Kind::Serial, Kind::Parallel][random.below(4) as usize];
-        let max_num_locks = if random.below(4) == 0 { 5 } else { -1 };
+        let max_num_locks = if random.below(4) == 0 { 3 } else { -1 };
         let mut drawn = Drawn { prepared: [false; 3] };
         let steps: Vec<Step> = (0..200)
             .map(|_| random.step())

@@ -5,6 +5,7 @@
 
 use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference_libraries};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use outcrop_base::random::SplitMix;
 use std::ffi::{CStr, CString};
 use std::path::Path;
 use std::ptr::{null, null_mut};
@@ -108,12 +109,11 @@ enum Move {
     Change(u8, Vec<u8>, Vec<u8>),
 }
 
-struct Random(u64);
+struct Random(SplitMix);
 
 impl Random {
     fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        (self.0 >> 33) % bound
+        self.0.below(bound)
     }
 
     fn key(&mut self) -> Vec<u8> {
@@ -441,7 +441,7 @@ fn indexed_batches_answer_as_rocksdbs() {
     let given = std::env::var("OUTCROP_SEED").ok().and_then(|seed| seed.parse().ok());
     let seeds = given.map_or(0..60, |seed: u64| seed..seed + 1);
     for seed in seeds {
-        let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) + 1);
+        let mut random = Random(SplitMix::new(seed));
         let overwrite = random.below(2) == 0;
         let max_bytes = if random.below(5) == 0 { 200 + random.below(400) as usize } else { 0 };
         let steps: Vec<Step> = (0..150).map(|_| random.step()).collect();
