@@ -426,33 +426,10 @@ pub(crate) const BATCH_NOTES: &[Note] = &[
     },
 ];
 
-/// The timestamp for a write in `cf`. Where it does not fit nothing is added, and as in RocksDB's C functions nobody is told.
-fn fitting(cf: &ColumnFamily, bytes: &[u8]) -> Option<Timestamp> {
-    Timestamp::from_bytes(bytes).ok().filter(|_| cf.has_timestamps())
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_writebatch_put_cf_with_ts(
-    batch: *mut rocksdb_writebatch_t,
-    cf: *mut rocksdb_column_family_handle_t,
-    key: *const c_char,
-    key_len: size_t,
-    ts: *const c_char,
-    ts_len: size_t,
-    value: *const c_char,
-    value_len: size_t,
-) {
-    boundary!(batch, {
-        let cf = &(*cf).0;
-        if let Some(ts) = fitting(cf, slice(ts, ts_len)) {
-            (*batch).add(|batch| batch.put_cf_at(cf, slice(key, key_len), ts, slice(value, value_len)));
-        }
-    })
-}
-
-/// Deletions with a timestamp.
-macro_rules! deletions_with_timestamp {
-    ($($method:ident: $name:ident;)*) => {$(
+/// Writes in a column family with a timestamp, of a key and what comes after it. Where the timestamp does not fit nothing is added, and as
+/// in RocksDB's C functions nobody is told.
+macro_rules! writes_at {
+    ($($method:ident: $name:ident ($($value:ident $value_len:ident)?);)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             batch: *mut rocksdb_writebatch_t,
@@ -461,20 +438,22 @@ macro_rules! deletions_with_timestamp {
             key_len: size_t,
             ts: *const c_char,
             ts_len: size_t,
+            $($value: *const c_char, $value_len: size_t,)?
         ) {
             boundary!(batch, {
                 let cf = &(*cf).0;
-                if let Some(ts) = fitting(cf, slice(ts, ts_len)) {
-                    (*batch).add(|batch| batch.$method(cf, slice(key, key_len), ts));
+                if let Ok(ts) = cf.timestamp(slice(ts, ts_len)) {
+                    (*batch).add(|batch| batch.$method(cf, slice(key, key_len), ts $(, slice($value, $value_len))?));
                 }
             })
         }
     )*};
 }
 
-deletions_with_timestamp! {
-    delete_cf_at: rocksdb_writebatch_delete_cf_with_ts;
-    single_delete_cf_at: rocksdb_writebatch_singledelete_cf_with_ts;
+writes_at! {
+    put_cf_at: rocksdb_writebatch_put_cf_with_ts (value value_len);
+    delete_cf_at: rocksdb_writebatch_delete_cf_with_ts ();
+    single_delete_cf_at: rocksdb_writebatch_singledelete_cf_with_ts ();
 }
 
 /// Gives all writes of the column families whose timestamps are as long this one; `get_ts_size` tells the length.

@@ -7,70 +7,31 @@ use crate::options::rocksdb_options_t;
 use crate::read_options::rocksdb_readoptions_t;
 use crate::write_options::rocksdb_writeoptions_t;
 use libc::{c_char, c_int, size_t};
-use outcrop::{ColumnFamily, Error, PinnedValue, Result, Timestamp};
+use outcrop::{ColumnFamilyHandle, Db, Error, PinnedValue, Result, Timestamp, WriteOptions};
 
 type Version = (PinnedValue, Timestamp);
 
-/// The timestamp of these bytes, for `cf`.
-///
-/// # Errors
-/// InvalidArgument if it has none, or the length is another, in RocksDB's words (`DBImpl::FailIfTsMismatchCf`).
-pub(crate) fn timestamp_for(cf: &ColumnFamily, bytes: &[u8]) -> Result<Timestamp> {
-    if !cf.has_timestamps() {
-        let what =
-            format!("cannot call this method on column family {} that does not enable timestamp", cf.name());
-        return Err(Error::invalid_argument(what));
-    }
-    Timestamp::from_bytes(bytes)
-}
-
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_put_with_ts(
+/// Writes in `cf`, or the default column family, at the timestamp of these bytes.
+unsafe fn write_at(
     db: *mut rocksdb_t,
     options: *const rocksdb_writeoptions_t,
-    key: *const c_char,
-    key_len: size_t,
-    ts: *const c_char,
-    ts_len: size_t,
-    value: *const c_char,
-    value_len: size_t,
+    cf: Option<*mut rocksdb_column_family_handle_t>,
+    (ts, ts_len): (*const c_char, size_t),
     errptr: Errptr,
+    write: impl FnOnce(&Db, &ColumnFamilyHandle, Timestamp, &WriteOptions) -> Result<()>,
 ) {
-    boundary!(errptr, {
+    // SAFETY: the caller's objects and bytes, as C programs pass them.
+    unsafe {
         let db = &(*db).0;
-        let cf = db.default_column_family();
-        let written = timestamp_for(cf, slice(ts, ts_len)).and_then(|ts| {
-            db.put_cf_at_with(cf, slice(key, key_len), ts, slice(value, value_len), (*options).get()?)
-        });
+        let cf = cf.map_or(db.default_column_family(), |cf| &(*cf).0);
+        let written = cf.timestamp(slice(ts, ts_len)).and_then(|ts| write(db, cf, ts, (*options).get()?));
         report(errptr, written);
-    })
+    }
 }
 
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn rocksdb_put_cf_with_ts(
-    db: *mut rocksdb_t,
-    options: *const rocksdb_writeoptions_t,
-    cf: *mut rocksdb_column_family_handle_t,
-    key: *const c_char,
-    key_len: size_t,
-    ts: *const c_char,
-    ts_len: size_t,
-    value: *const c_char,
-    value_len: size_t,
-    errptr: Errptr,
-) {
-    boundary!(errptr, {
-        let (db, cf) = (&(*db).0, &(*cf).0);
-        let written = timestamp_for(cf, slice(ts, ts_len)).and_then(|ts| {
-            db.put_cf_at_with(cf, slice(key, key_len), ts, slice(value, value_len), (*options).get()?)
-        });
-        report(errptr, written);
-    })
-}
-
-/// Deletions: of the default column family, and of a named one.
-macro_rules! deletions {
-    ($($method:ident: $name:ident $name_cf:ident;)*) => {$(
+/// Writes with a timestamp, of a key and what comes after it: to the default column family, and to a named one.
+macro_rules! writes_at {
+    ($($method:ident: $name:ident $name_cf:ident ($($value:ident $value_len:ident)?);)*) => {$(
         #[unsafe(no_mangle)]
         pub unsafe extern "C" fn $name(
             db: *mut rocksdb_t,
@@ -79,15 +40,12 @@ macro_rules! deletions {
             key_len: size_t,
             ts: *const c_char,
             ts_len: size_t,
+            $($value: *const c_char, $value_len: size_t,)?
             errptr: Errptr,
         ) {
-            boundary!(errptr, {
-                let db = &(*db).0;
-                let cf = db.default_column_family();
-                let written = timestamp_for(cf, slice(ts, ts_len))
-                    .and_then(|ts| db.$method(cf, slice(key, key_len), ts, (*options).get()?));
-                report(errptr, written);
-            })
+            boundary!(errptr, write_at(db, options, None, (ts, ts_len), errptr, |db, cf, ts, options| {
+                db.$method(cf, slice(key, key_len), ts, $(slice($value, $value_len),)? options)
+            }))
         }
 
         #[unsafe(no_mangle)]
@@ -99,21 +57,20 @@ macro_rules! deletions {
             key_len: size_t,
             ts: *const c_char,
             ts_len: size_t,
+            $($value: *const c_char, $value_len: size_t,)?
             errptr: Errptr,
         ) {
-            boundary!(errptr, {
-                let (db, cf) = (&(*db).0, &(*cf).0);
-                let written = timestamp_for(cf, slice(ts, ts_len))
-                    .and_then(|ts| db.$method(cf, slice(key, key_len), ts, (*options).get()?));
-                report(errptr, written);
-            })
+            boundary!(errptr, write_at(db, options, Some(cf), (ts, ts_len), errptr, |db, cf, ts, options| {
+                db.$method(cf, slice(key, key_len), ts, $(slice($value, $value_len),)? options)
+            }))
         }
     )*};
 }
 
-deletions! {
-    delete_cf_at_with: rocksdb_delete_with_ts rocksdb_delete_cf_with_ts;
-    single_delete_cf_at_with: rocksdb_singledelete_with_ts rocksdb_singledelete_cf_with_ts;
+writes_at! {
+    put_cf_at_with: rocksdb_put_with_ts rocksdb_put_cf_with_ts (value value_len);
+    delete_cf_at_with: rocksdb_delete_with_ts rocksdb_delete_cf_with_ts ();
+    single_delete_cf_at_with: rocksdb_singledelete_with_ts rocksdb_singledelete_cf_with_ts ();
 }
 
 /// Hands out a version: its value, and its timestamp at `ts`.
@@ -152,7 +109,7 @@ pub unsafe extern "C" fn rocksdb_get_with_ts(
     errptr: Errptr,
 ) -> *mut c_char {
     boundary!(errptr, {
-        let read = |options| (*db).0.get_version(slice(key, key_len), options);
+        let read = |options| (*db).0.get_version_with(slice(key, key_len), options);
         let found = report(errptr, (*options).get().and_then(read)).flatten();
         version_out(found, value_len, ts, ts_len)
     })
@@ -171,7 +128,7 @@ pub unsafe extern "C" fn rocksdb_get_cf_with_ts(
     errptr: Errptr,
 ) -> *mut c_char {
     boundary!(errptr, {
-        let read = |options| (*db).0.get_version_cf(&(*cf).0, slice(key, key_len), options);
+        let read = |options| (*db).0.get_version_cf_with(&(*cf).0, slice(key, key_len), options);
         let found = report(errptr, (*options).get().and_then(read)).flatten();
         version_out(found, value_len, ts, ts_len)
     })
@@ -221,7 +178,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_with_ts(
         let db = &(*db).0;
         let keys: Vec<&[u8]> = (0..count).map(|i| slice(*keys.add(i), *key_lens.add(i))).collect();
         let found = match (*options).get() {
-            Ok(options) => db.multi_get_versions_cf(db.default_column_family(), &keys, options),
+            Ok(options) => db.multi_get_versions_cf_with(db.default_column_family(), &keys, options),
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         };
         found.into_iter().enumerate().for_each(|(i, found)| places.put(i, found));
@@ -253,7 +210,7 @@ pub unsafe extern "C" fn rocksdb_multi_get_cf_with_ts(
         for i in 0..count {
             let read = |options| {
                 let key = slice(*keys.add(i), *key_lens.add(i));
-                (*db).0.get_version_cf(&(**cfs.add(i)).0, key, options)
+                (*db).0.get_version_cf_with(&(**cfs.add(i)).0, key, options)
             };
             places.put(i, options.as_ref().map_err(Clone::clone).and_then(read));
         }

@@ -353,6 +353,14 @@ impl ColumnFamily {
         self.caution.load(Ordering::Relaxed) & STAMPED != 0
     }
 
+    /// The timestamp of these bytes, for a write in this column family.
+    ///
+    /// # Errors
+    /// InvalidArgument if its keys have no timestamps, or theirs are of another length.
+    pub fn timestamp(&self, bytes: &[u8]) -> Result<Timestamp> {
+        if self.has_timestamps() { Timestamp::from_bytes(bytes) } else { Err(no_timestamps(self)) }
+    }
+
     /// True if it was not dropped, and its keys have no timestamps: what most writes have to know, at the price of one look.
     #[inline]
     pub(crate) fn is_plain(&self) -> bool {
@@ -372,4 +380,17 @@ impl ColumnFamily {
         // Release: pairs with the Acquire in is_dropped.
         self.caution.fetch_or(DROPPED, Ordering::Release);
     }
+}
+/// The error of a method without a timestamp on a column family that has them.
+pub(crate) fn enables_timestamp(cf: &ColumnFamily) -> Error {
+    let name = cf.name();
+    Error::invalid_argument(format!("cannot call this method on column family {name} that enables timestamp"))
+}
+
+/// The error of a method with a timestamp on a column family that has none.
+pub(crate) fn no_timestamps(cf: &ColumnFamily) -> Error {
+    let name = cf.name();
+    Error::invalid_argument(format!(
+        "cannot call this method on column family {name} that does not enable timestamp"
+    ))
 }

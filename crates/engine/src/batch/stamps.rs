@@ -5,23 +5,9 @@
 
 use super::codec::{Op, WriteBatch, check_sizes};
 use super::stamp_count::Stamps;
-use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle, enables_timestamp};
 use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
 use outcrop_base::{Error, Result, Timestamp};
-
-/// The error of a method without a timestamp on a column family that has them.
-pub(crate) fn enables_timestamp(cf: &ColumnFamily) -> Error {
-    let name = cf.name();
-    Error::invalid_argument(format!("cannot call this method on column family {name} that enables timestamp"))
-}
-
-/// The error of a method with a timestamp on a column family that has none.
-pub(crate) fn no_timestamps(cf: &ColumnFamily) -> Error {
-    let name = cf.name();
-    Error::invalid_argument(format!(
-        "cannot call this method on column family {name} that does not enable timestamp"
-    ))
-}
 
 /// # Writes with timestamps
 /// For column families whose comparator has user-defined timestamps. Those without a handle are in the default column family. Writes of a

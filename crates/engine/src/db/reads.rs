@@ -139,7 +139,7 @@ impl Db {
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         };
         if watch.is_on() {
-            counts::keys_read(watch, timer, &results);
+            counts::keys_read(watch, timer, &results, |value| value.len());
         }
         results
     }

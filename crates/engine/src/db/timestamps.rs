@@ -4,13 +4,17 @@ use super::Db;
 use super::writes::check_dropped;
 use crate::batch::codec::{WriteBatch, check_sizes};
 use crate::batch::scratch::with_scratch_batch;
-use crate::batch::stamps::no_timestamps;
 use crate::column_family::ColumnFamilyHandle;
+use crate::column_family::no_timestamps;
 use crate::compaction::manual;
+use crate::forms::shorter_forms;
 use crate::history;
+use crate::read::counts;
 use crate::read::options::ReadOptions;
 use crate::read::stamped;
 use crate::read::value::PinnedValue;
+use crate::read::view::ReadView;
+use crate::superversion::SuperVersion;
 use crate::write::options::WriteOptions;
 use outcrop_base::timestamp::TIMESTAMP_LEN;
 use outcrop_base::{Error, Result, Timestamp};
@@ -27,46 +31,30 @@ use outcrop_monitor::Watch;
 /// InvalidArgument if the column family has none, or, of methods without a timestamp, if it has them; [those of all
 /// writes](#errors-of-writes); [those of all reads](#errors-of-reads).
 impl Db {
-    /// Sets `key` to `value` from `timestamp` on.
-    ///
-    /// ```
-    /// use outcrop::{ColumnFamilyDescriptor, Comparator, Db, Env, ReadOptions};
-    ///
-    /// let prices = ColumnFamilyDescriptor::new("default").with_comparator(Comparator::bytewise_with_timestamps());
-    /// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).column_family(prices).open()?;
-    /// db.put_at("apple", 10.into(), "3")?;
-    /// db.put_at("apple", 20.into(), "4")?;
-    /// let at = |time: u64| ReadOptions::at_timestamp(time.into());
-    /// assert_eq!(db.get_with("apple", &at(15))?.as_deref(), Some(&b"3"[..]));
-    /// assert_eq!(db.iter_with(&at(20)).count(), 1);
-    /// assert!(db.get("apple").is_err()); // At which time?
-    /// # outcrop::Result::Ok(())
-    /// ```
-    ///
-    /// # Errors
-    /// [Those with timestamps](#errors-of-writes-and-reads-with-timestamps).
-    pub fn put_at(&self, key: impl AsRef<[u8]>, timestamp: Timestamp, value: impl AsRef<[u8]>) -> Result<()> {
-        self.put_cf_at_with(&self.default_cf, key, timestamp, value, &WriteOptions::default())
+    shorter_forms! {
+        /// Sets `key` to `value` from `timestamp` on.
+        ///
+        /// ```
+        /// use outcrop::{ColumnFamilyDescriptor, Comparator, Db, Env, ReadOptions};
+        ///
+        /// let prices = ColumnFamilyDescriptor::new("default").with_comparator(Comparator::bytewise_with_timestamps());
+        /// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).column_family(prices).open()?;
+        /// db.put_at("apple", 10.into(), "3")?;
+        /// db.put_at("apple", 20.into(), "4")?;
+        /// let at = |time: u64| ReadOptions::at_timestamp(time.into());
+        /// assert_eq!(db.get_with("apple", &at(15))?.as_deref(), Some(&b"3"[..]));
+        /// assert_eq!(db.iter_with(&at(20)).count(), 1);
+        /// assert!(db.get("apple").is_err()); // At which time?
+        /// # outcrop::Result::Ok(())
+        /// ```
+        ///
+        /// # Errors
+        /// [Those with timestamps](#errors-of-writes-and-reads-with-timestamps).
+        Db: put_at, put_cf_at, put_at_with
+            => put_cf_at_with(&self, key: impl AsRef<[u8]>, timestamp: Timestamp, value: impl AsRef<[u8]>; WriteOptions) -> Result<()>
     }
 
-    /// [`Db::put_at`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn put_cf_at(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        timestamp: Timestamp,
-        value: impl AsRef<[u8]>,
-    ) -> Result<()> {
-        self.put_cf_at_with(cf, key, timestamp, value, &WriteOptions::default())
-    }
-
-    /// [`Db::put_at`] in column family `cf` under `options`.
-    ///
-    /// # Errors
-    /// As there.
+    /// [`Db::put_at`] in column family `cf` under `options`, with the same errors.
     pub fn put_cf_at_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -79,31 +67,16 @@ impl Db {
         self.write_at(cf, key, value, options, |batch| batch.put_id_at(cf.id(), key, timestamp, value))
     }
 
-    /// Deletes `key` from `timestamp` on: reads at older ones see it still. That it does not exist is no error.
-    ///
-    /// # Errors
-    /// [Those with timestamps](#errors-of-writes-and-reads-with-timestamps).
-    pub fn delete_at(&self, key: impl AsRef<[u8]>, timestamp: Timestamp) -> Result<()> {
-        self.delete_cf_at_with(&self.default_cf, key, timestamp, &WriteOptions::default())
+    shorter_forms! {
+        /// Deletes `key` from `timestamp` on: reads at older ones see it still. That it does not exist is no error.
+        ///
+        /// # Errors
+        /// [Those with timestamps](#errors-of-writes-and-reads-with-timestamps).
+        Db: delete_at, delete_cf_at, delete_at_with
+            => delete_cf_at_with(&self, key: impl AsRef<[u8]>, timestamp: Timestamp; WriteOptions) -> Result<()>
     }
 
-    /// [`Db::delete_at`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn delete_cf_at(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        timestamp: Timestamp,
-    ) -> Result<()> {
-        self.delete_cf_at_with(cf, key, timestamp, &WriteOptions::default())
-    }
-
-    /// [`Db::delete_at`] in column family `cf` under `options`.
-    ///
-    /// # Errors
-    /// As there.
+    /// [`Db::delete_at`] in column family `cf` under `options`, with the same errors.
     pub fn delete_cf_at_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -115,31 +88,16 @@ impl Db {
         self.write_at(cf, key, &[], options, |batch| batch.delete_id_at(cf.id(), key, timestamp))
     }
 
-    /// Deletes the one earlier put of `key` from `timestamp` on: see [`WriteBatch::single_delete`] for what the caller promises.
-    ///
-    /// # Errors
-    /// [Those with timestamps](#errors-of-writes-and-reads-with-timestamps).
-    pub fn single_delete_at(&self, key: impl AsRef<[u8]>, timestamp: Timestamp) -> Result<()> {
-        self.single_delete_cf_at_with(&self.default_cf, key, timestamp, &WriteOptions::default())
+    shorter_forms! {
+        /// Deletes the one earlier put of `key` from `timestamp` on: see [`WriteBatch::single_delete`] for what the caller promises.
+        ///
+        /// # Errors
+        /// [Those with timestamps](#errors-of-writes-and-reads-with-timestamps).
+        Db: single_delete_at, single_delete_cf_at, single_delete_at_with
+            => single_delete_cf_at_with(&self, key: impl AsRef<[u8]>, timestamp: Timestamp; WriteOptions) -> Result<()>
     }
 
-    /// [`Db::single_delete_at`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn single_delete_cf_at(
-        &self,
-        cf: &ColumnFamilyHandle,
-        key: impl AsRef<[u8]>,
-        timestamp: Timestamp,
-    ) -> Result<()> {
-        self.single_delete_cf_at_with(cf, key, timestamp, &WriteOptions::default())
-    }
-
-    /// [`Db::single_delete_at`] in column family `cf` under `options`.
-    ///
-    /// # Errors
-    /// As there.
+    /// [`Db::single_delete_at`] in column family `cf` under `options`, with the same errors.
     pub fn single_delete_cf_at_with(
         &self,
         cf: &ColumnFamilyHandle,
@@ -172,56 +130,67 @@ impl Db {
         with_scratch_batch(fill, |batch| self.core.commit.write(options, batch))
     }
 
-    /// The value of `key` at [`ReadOptions::timestamp`], and the timestamp of the version that holds there.
+    /// The value of `key` at [`ReadOptions::timestamp`], and the timestamp of the version that holds there. There is no form without
+    /// options: they say the time.
     ///
     /// # Errors
     /// [Those with timestamps](#errors-of-writes-and-reads-with-timestamps).
-    pub fn get_version(
+    pub fn get_version_with(
         &self,
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<(PinnedValue, Timestamp)>> {
-        self.get_version_cf(&self.default_cf, key, options)
+        self.get_version_cf_with(&self.default_cf, key, options)
     }
 
-    /// [`Db::get_version`] in column family `cf`.
-    ///
-    /// # Errors
-    /// As there.
-    pub fn get_version_cf(
+    /// [`Db::get_version_with`] in column family `cf`, with the same errors.
+    pub fn get_version_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
         key: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Result<Option<(PinnedValue, Timestamp)>> {
+        let watching = self.core.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.stats_timer();
         let sources = cf.superversion.load();
-        let view = self.view(cf, &sources, options, Watch::OFF)?;
-        if !cf.has_timestamps() {
-            return Err(no_timestamps(cf));
-        }
-        stamped::get(&view, key.as_ref())
+        let found = stamped::get(&self.view_of_versions(cf, &sources, options, watch)?, key.as_ref());
+        let version = found.as_ref().ok().and_then(Option::as_ref);
+        counts::key_read(watch, timer, version.map(|(value, _)| value.len()));
+        found
     }
 
-    /// [`Db::get_version_cf`] of each of `keys`, all as of one moment.
+    /// [`Db::get_version_with`] of each of `keys` in column family `cf`, all as of one moment.
     ///
     /// # Errors
     /// Each key has its own: as there.
-    pub fn multi_get_versions_cf(
+    pub fn multi_get_versions_cf_with(
         &self,
         cf: &ColumnFamilyHandle,
         keys: &[&[u8]],
         options: &ReadOptions,
     ) -> Vec<Result<Option<(PinnedValue, Timestamp)>>> {
+        let watching = self.core.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        let timer = watch.stats_timer();
         let sources = cf.superversion.load();
-        let view = self.view(cf, &sources, options, Watch::OFF);
-        let view = view.and_then(|view| match cf.has_timestamps() {
-            true => Ok(view),
-            false => Err(no_timestamps(cf)),
-        });
-        match view {
+        let results: Vec<_> = match self.view_of_versions(cf, &sources, options, watch) {
             Ok(view) => keys.iter().map(|key| stamped::get(&view, key)).collect(),
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
-        }
+        };
+        counts::keys_read(watch, timer, &results, |(value, _)| value.len());
+        results
+    }
+
+    fn view_of_versions<'v>(
+        &'v self,
+        cf: &'v ColumnFamilyHandle,
+        sources: &'v SuperVersion,
+        options: &'v ReadOptions,
+        watch: Watch<'v>,
+    ) -> Result<ReadView<'v>> {
+        let view = self.view(cf, sources, options, watch)?;
+        if cf.has_timestamps() { Ok(view) } else { Err(no_timestamps(cf)) }
     }
 
     /// Lets go of history: of versions of `cf` with timestamps below `low`, compactions keep the newest of each key, from now on. Durable on

@@ -3,7 +3,8 @@
 use super::Db;
 use crate::batch::codec::{Op, WriteBatch, check_sizes};
 use crate::batch::scratch::with_scratch_batch;
-use crate::batch::stamps::{check_stamped, enables_timestamp};
+use crate::batch::stamps::check_stamped;
+use crate::column_family::enables_timestamp;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::core::Core;
 use crate::forms::shorter_forms;

@@ -2,7 +2,6 @@
 //!
 //! Source: RocksDB `db/db_impl/db_impl.cc`, `db/memtable.cc`, `db/version_set_sync_and_async.h`.
 
-use super::value::PinnedValue;
 use outcrop_base::Result;
 use outcrop_monitor::{HistogramKind, PerfMetric, PerfTimer, StatsTimer, Ticker, Watch};
 
@@ -38,11 +37,16 @@ pub fn key_read(watch: Watch<'_>, timer: StatsTimer<'_>, found: Option<usize>) {
     stats.record(HistogramKind::BytesPerRead, bytes);
 }
 
-/// Keys were read together.
+/// Keys were read together; `len` is the length of a value that was found.
 #[cold]
-pub fn keys_read(watch: Watch<'_>, timer: StatsTimer<'_>, results: &[Result<Option<PinnedValue>>]) {
+pub fn keys_read<T>(
+    watch: Watch<'_>,
+    timer: StatsTimer<'_>,
+    results: &[Result<Option<T>>],
+    len: impl Fn(&T) -> usize,
+) {
     let values = || results.iter().filter_map(|result| result.as_ref().ok()?.as_ref());
-    let bytes = values().map(|value| value.len() as u64).sum();
+    let bytes = values().map(|value| len(value) as u64).sum();
     watch.perf(PerfMetric::MultigetReadBytes, bytes);
     timer.micros(HistogramKind::DbMultiget);
     let Some(stats) = watch.stats() else { return };

@@ -88,7 +88,7 @@ pub fn multi_get_pairs(
         places.into_iter().zip(found).for_each(|(pair, value)| results[pair] = value);
     }
     if watch.is_on() {
-        counts::keys_read(watch, timer, &results);
+        counts::keys_read(watch, timer, &results, |value| value.len());
     }
     results
 }

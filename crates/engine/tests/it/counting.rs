@@ -3,7 +3,10 @@
 
 use crate::harness::{creating, descriptor};
 use outcrop::options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy};
-use outcrop::{Db, Env, PerfContext, PerfLevel, PerfMetric, ReadOptions, Statistics, Ticker};
+use outcrop::{
+    ColumnFamilyDescriptor, Comparator, Db, Env, PerfContext, PerfLevel, PerfMetric, ReadOptions, Statistics,
+    Ticker,
+};
 use outcrop_base::PrefixExtractor;
 use std::sync::Arc;
 
@@ -157,4 +160,29 @@ fn times_of_a_write_are_counted_once() {
     let times = times.map(PerfContext::get);
     assert!(times[0] > 0 && times[1] > 0 && times[3] > 0, "{times:?}");
     assert!(times.iter().sum::<u64>() <= took, "{times:?} of {took}");
+}
+
+#[test]
+fn versions_that_are_read_are_counted_as_values_are() {
+    let statistics = Arc::new(Statistics::new());
+    let stamped =
+        ColumnFamilyDescriptor::new("default").with_comparator(Comparator::bytewise_with_timestamps());
+    let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+    let db = builder.statistics(statistics.clone()).column_family(stamped).open().unwrap();
+    db.put_at("k", 5.into(), "value").unwrap();
+    let options = ReadOptions::at_timestamp(9.into());
+    let one = [Ticker::NumberKeysRead, Ticker::BytesRead, Ticker::MemtableHit];
+    for key in ["k", "none"] {
+        let value = counted(&statistics, one, || drop(db.get_with(key, &options).unwrap()));
+        let version = counted(&statistics, one, || drop(db.get_version_with(key, &options).unwrap()));
+        assert_eq!(value[0], 1);
+        assert_eq!(version, value, "{key}");
+    }
+    let cf = db.default_column_family();
+    let many =
+        [Ticker::NumberMultigetCalls, Ticker::NumberMultigetKeysFound, Ticker::NumberMultigetBytesRead];
+    let versions = counted(&statistics, many, || {
+        db.multi_get_versions_cf_with(cf, &[b"k", b"none"], &options);
+    });
+    assert_eq!(versions, [1, 1, 5]);
 }

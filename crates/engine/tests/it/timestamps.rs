@@ -278,7 +278,7 @@ impl Run {
         for key in &keys {
             let newest = model.get(key).and_then(|versions| versions.range(..=read).next_back());
             let expected = newest.and_then(|(_, value)| value.as_deref());
-            let version = self.db().get_version_cf(&cf, key, &options).unwrap();
+            let version = self.db().get_version_cf_with(&cf, key, &options).unwrap();
             let shown = version.as_ref().map(|(value, _)| &value[..]);
             assert_eq!(shown, expected, "{key:?} at {read}");
             if let (Some((_, stamp)), Some((expected, _))) = (&version, newest)
@@ -464,7 +464,7 @@ fn calls_with_and_without_timestamps_are_told_apart_in_rocksdbs_words() {
     assert_eq!(text(db.write(&mut batch)), "Invalid argument: write batch must have timestamp(s) set");
     batch.update_timestamps(7.into(), |cf| cf == 0).unwrap();
     db.write(&mut batch).unwrap();
-    let (value, stamp) = db.get_version("k", &ReadOptions::at_timestamp(9.into())).unwrap().unwrap();
+    let (value, stamp) = db.get_version_with("k", &ReadOptions::at_timestamp(9.into())).unwrap().unwrap();
     assert_eq!((&value[..], stamp), (&b"v"[..], 7.into()));
 }
 
