@@ -220,6 +220,7 @@ pub use transactions::options::{
     OptimisticTransactionDbOptions, TakeSnapshot, TransactionDbOptions, TransactionOptions, ValidatePolicy,
     WritePolicy,
 };
+pub use transactions::rows::TransactionRows;
 pub use transactions::transaction::{LockMode, OperationCounts, SnapshotNotifier, Transaction, Validate};
 pub use transactions::waits::{Deadlock, DeadlockStep};
 pub use ttl::database::TtlDb;

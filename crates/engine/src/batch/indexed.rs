@@ -334,6 +334,11 @@ impl IndexedBatch {
         IndexedBatch { contents: Arc::new(RwLock::new(contents)) }
     }
 
+    /// Another handle on the same contents.
+    pub(crate) fn shared(&self) -> IndexedBatch {
+        IndexedBatch { contents: self.contents.clone() }
+    }
+
     /// An empty batch that begins with a no-op: the mark of a prepared transaction can take its place.
     pub(crate) fn with_marker(options: IndexedBatchOptions) -> IndexedBatch {
         let batch = IndexedBatch::new(options);

@@ -14,6 +14,7 @@
 use super::indexed::{Base, Contents, Family, Found, IndexedBatch};
 use super::key_index::{Entry, KeyIndex};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
+use crate::read::options::ReadOptions;
 use outcrop_base::{Comparator, Error, MergeOperator, Result};
 use parking_lot::RwLock;
 use std::cmp::Ordering;
@@ -81,6 +82,13 @@ pub struct Bounds {
     pub lower: Option<Vec<u8>>,
     /// The one after the largest.
     pub upper: Option<Vec<u8>>,
+}
+
+impl Bounds {
+    /// Those of `options`.
+    pub(crate) fn of(options: &ReadOptions) -> Bounds {
+        Bounds { lower: options.iterate_lower_bound.clone(), upper: options.iterate_upper_bound.clone() }
+    }
 }
 
 /// Which side an entry is of.
@@ -180,6 +188,11 @@ impl IndexedBatch {
 }
 
 impl<C: RowSource> Overlay<C> {
+    /// The base, if its entry is shown.
+    pub(crate) fn shown_base(&self) -> Option<&C> {
+        (self.shown == Side::Base).then_some(&self.base)
+    }
+
     fn after_seek(&mut self, direction: Direction) {
         self.direction = direction;
         self.select_shown();

@@ -4,12 +4,13 @@ use super::Db;
 use crate::column_family::ColumnFamilyHandle;
 use crate::forms::shorter_forms;
 use crate::read::cursor::Cursor;
-use crate::read::key_range::{self, KeyBounds, KeyRange};
+use crate::read::ends::within_prefix;
+use crate::read::key_range::{KeyBounds, KeyRange};
 use crate::read::one_moment;
 use crate::read::options::ReadOptions;
-use crate::read::rows::{Iter, Scan};
+use crate::read::rows::{Committed, Iter};
 use crate::read::versions::{self, KeyVersion};
-use outcrop_base::{Error, Result};
+use outcrop_base::{Error, Result, SeqNum};
 use std::ops::{Bound, ControlFlow};
 
 /// # Scanning
@@ -78,14 +79,21 @@ impl Db {
         prefix: impl AsRef<[u8]>,
         options: &ReadOptions,
     ) -> Iter {
-        let bounds = key_range::of_prefix(prefix.as_ref(), &cf.keys);
-        match options.prefix_same_as_start {
-            false => self.scan(cf, bounds, options),
-            true => self.scan(cf, bounds, &ReadOptions { prefix_same_as_start: false, ..options.clone() }),
-        }
+        let (bounds, options) = within_prefix(cf, prefix.as_ref(), options);
+        self.scan(cf, bounds, &options)
     }
 
     fn scan(&self, cf: &ColumnFamilyHandle, bounds: Result<KeyBounds>, options: &ReadOptions) -> Iter {
+        let (committed, begun) = self.committed(cf, options);
+        Iter::new(committed, begun.and(bounds), options)
+    }
+
+    /// The rows that a scan of `cf` sees if it begins now; an error says why it may not.
+    pub(crate) fn committed(
+        &self,
+        cf: &ColumnFamilyHandle,
+        options: &ReadOptions,
+    ) -> (Committed, Result<()>) {
         let ctx = &self.core.ctx;
         let view = cf.superversion.load_full();
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq());
@@ -93,10 +101,11 @@ impl Db {
             Some(_) => Err(Error::not_supported("iter_start_timestamp of an iterator: a cursor has it")),
             None => Ok(()),
         });
-        match owned.and_then(|()| Ok((seq?, bounds?))) {
-            Ok((seq, bounds)) => Iter::new(ctx, Scan { cf: cf.clone(), view, seq, bounds }, options),
-            Err(error) => Iter::failing(ctx, cf, view, error),
-        }
+        let (seq, begun) = match owned.and(seq) {
+            Ok(seq) => (seq, Ok(())),
+            Err(error) => (SeqNum::ZERO, Err(error)),
+        };
+        (Committed::new(ctx, cf, view, seq), begun)
     }
 
     shorter_forms! {

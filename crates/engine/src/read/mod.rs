@@ -10,6 +10,7 @@ pub mod counts;
 pub mod cursor;
 mod cursor_counts;
 mod cursor_stamps;
+pub mod ends;
 pub mod get;
 pub mod hiding_ranges;
 pub mod key_range;

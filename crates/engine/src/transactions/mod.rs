@@ -10,6 +10,7 @@ pub mod options;
 mod pessimistic;
 mod read_through;
 mod reads;
+pub mod rows;
 mod shared;
 mod tracking;
 pub mod transaction;

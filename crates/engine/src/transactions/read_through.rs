@@ -264,9 +264,7 @@ impl IndexedBatch {
         cf: &ColumnFamilyHandle,
         options: &ReadOptions,
     ) -> Result<Overlay<Cursor>> {
-        let bounds =
-            Bounds { lower: options.iterate_lower_bound.clone(), upper: options.iterate_upper_bound.clone() };
-        Ok(self.overlay(Some(FamilyParts::from(cf)), db.cursor_cf_with(cf, options)?, bounds))
+        Ok(self.overlay(Some(FamilyParts::from(cf)), db.cursor_cf_with(cf, options)?, Bounds::of(options)))
     }
 
     /// Commits the batch to `db`, atomically. It stays as it is, and can be written again.

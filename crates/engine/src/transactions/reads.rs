@@ -1,11 +1,14 @@
 //! Reads of a transaction: its own writes over what others have committed, plain and for update.
 
+use super::rows::TransactionRows;
 use super::tracking::Access;
 use super::transaction::{LockMode, Transaction, Validate};
 use crate::batch::overlay::Overlay;
 use crate::column_family::ColumnFamilyHandle;
 use crate::forms::shorter_forms;
 use crate::read::cursor::Cursor;
+use crate::read::ends::within_prefix;
+use crate::read::key_range::{KeyBounds, KeyRange};
 use crate::read::options::ReadOptions;
 use crate::read::value::PinnedValue;
 use outcrop_base::{Error, Result};
@@ -16,7 +19,7 @@ use outcrop_base::{Error, Result};
 /// moment, give [`ReadOptions`] a snapshot; [`Transaction::set_snapshot`] alone changes no read. Plain reads lock nothing; what is read to
 /// be written is read by [`Transaction::get_for_update`].
 ///
-/// Each read has four forms: `get(key)` in the default column family, `get_cf(&cf, key)` in another, and both with options last:
+/// Scans are iterators of rows from both ends, or cursors. Each read has four forms: `get(key)` in the default column family, `get_cf(&cf, key)` in another, and both with options last:
 /// `get_with`, `get_cf_with`.
 ///
 /// # Errors of a transaction's reads
@@ -256,6 +259,62 @@ impl Transaction {
         if self.tracker.untrack_read(cf.id(), key) {
             self.unlock([(cf.id(), key.to_vec())]);
         }
+    }
+
+    shorter_forms! {
+        /// All rows that this transaction would leave, in key order.
+        Transaction: iter, iter_cf, iter_with
+            => iter_cf_with(&self; ReadOptions) -> TransactionRows
+    }
+
+    /// [`Transaction::iter`] in column family `cf` under `options`, whose bounds hold.
+    pub fn iter_cf_with(&self, cf: &ColumnFamilyHandle, options: &ReadOptions) -> TransactionRows {
+        self.range_cf_with(cf, .., options)
+    }
+
+    shorter_forms! {
+        /// The rows of a range of keys, as `"a".."b"` or `..=key`, that this transaction would leave, in key order.
+        Transaction: range, range_cf, range_with
+            => range_cf_with(&self, range: impl KeyRange; ReadOptions) -> TransactionRows
+    }
+
+    /// [`Transaction::range`] in column family `cf` under `options`, whose bounds hold as well.
+    pub fn range_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        range: impl KeyRange,
+        options: &ReadOptions,
+    ) -> TransactionRows {
+        self.scan(cf, Ok(range.into_bounds()), options)
+    }
+
+    shorter_forms! {
+        /// The rows whose keys begin with `prefix` that this transaction would leave, in key order.
+        ///
+        /// Under a comparator of the application's own such keys need not lie together: its only item is then a NotSupported error.
+        Transaction: prefix, prefix_cf, prefix_with
+            => prefix_cf_with(&self, prefix: impl AsRef<[u8]>; ReadOptions) -> TransactionRows
+    }
+
+    /// [`Transaction::prefix`] in column family `cf` under `options`, whose bounds hold as well.
+    pub fn prefix_cf_with(
+        &self,
+        cf: &ColumnFamilyHandle,
+        prefix: impl AsRef<[u8]>,
+        options: &ReadOptions,
+    ) -> TransactionRows {
+        let (bounds, options) = within_prefix(cf, prefix.as_ref(), options);
+        self.scan(cf, bounds, &options)
+    }
+
+    fn scan(
+        &self,
+        cf: &ColumnFamilyHandle,
+        bounds: Result<KeyBounds>,
+        options: &ReadOptions,
+    ) -> TransactionRows {
+        let (committed, begun) = self.db.committed(cf, options);
+        TransactionRows::new(committed, &self.batch, begun.and(bounds), options)
     }
 
     shorter_forms! {

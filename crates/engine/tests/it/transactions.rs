@@ -724,3 +724,67 @@ fn money_neither_comes_nor_goes_when_the_process_is_killed() {
     }
     println!("{undecided} transactions were prepared and undecided");
 }
+
+/// Rows of drawn ranges, taken from both ends in turn, are those of a map with the same writes.
+#[test]
+fn rows_of_a_transaction_are_what_it_would_leave() {
+    for seed in 0..40 {
+        let mut draw = Rng::new(seed);
+        let key = |draw: &mut Rng| format!("{:02}", draw.below(40));
+        let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+        let db = TransactionDb::open_with(builder, TransactionDbOptions::default()).unwrap();
+        let mut rows = BTreeMap::new();
+        for number in 0..draw.below(40) {
+            let key = key(&mut draw);
+            db.put(&key, format!("below {number}")).unwrap();
+            rows.insert(key, format!("below {number}"));
+            if draw.one_in(10) {
+                db.db().flush().unwrap();
+            }
+        }
+        let mut transaction = db.begin();
+        for number in 0..draw.below(30) {
+            let key = key(&mut draw);
+            if draw.one_in(3) {
+                transaction.delete(&key).unwrap();
+                rows.remove(&key);
+            } else {
+                transaction.put(&key, format!("above {number}")).unwrap();
+                rows.insert(key, format!("above {number}"));
+            }
+        }
+        for _ in 0..20 {
+            let (mut from, mut to) = (key(&mut draw), key(&mut draw));
+            if from > to {
+                std::mem::swap(&mut from, &mut to);
+            }
+            let prefix = draw.below(4).to_string();
+            let (scanned, expected): (_, Vec<_>) = match draw.below(3) {
+                0 => (transaction.iter(), rows.iter().collect()),
+                1 => (transaction.range(&from..&to), rows.range(from..to).collect()),
+                _ => (
+                    transaction.prefix(&prefix),
+                    rows.iter().filter(|(key, _)| key.starts_with(&prefix)).collect(),
+                ),
+            };
+            let (mut scanned, mut expected) = (scanned, expected.into_iter());
+            loop {
+                let (row, wanted) = match draw.below(2) {
+                    0 => (scanned.next(), expected.next()),
+                    _ => (scanned.next_back(), expected.next_back()),
+                };
+                let row = row.map(|row| row.map(|(key, value)| (key, value.to_vec())).unwrap());
+                let wanted =
+                    wanted.map(|(key, value)| (key.clone().into_bytes(), value.clone().into_bytes()));
+                assert_eq!(row, wanted, "seed {seed}");
+                if row.is_none() {
+                    break;
+                }
+            }
+        }
+        let options = ReadOptions { prefix_same_as_start: true, ..ReadOptions::default() };
+        let refused: Result<Vec<_>> = transaction.iter_with(&options).collect();
+        assert_eq!(refused.err().unwrap().kind(), ErrorKind::NotSupported);
+        assert_eq!(transaction.prefix_with("1", &options).count(), transaction.prefix("1").count());
+    }
+}
