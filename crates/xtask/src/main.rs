@@ -30,6 +30,7 @@
 //! cargo xtask dist [--test]    an installable tree, a tarball and a Debian package; with --test programs built on them
 //! cargo xtask bindings [--all | PACKAGE-VERSION | docs]
 //!                              the crate `rocksdb` and its own tests on Outcrop, and crates that use it
+//! cargo xtask python           the wheel, in an environment of its own; its tests, beside RocksDB's for Python
 //! ```
 
 mod attacks;
@@ -48,6 +49,7 @@ mod locks;
 mod packages;
 mod pingpong;
 mod public_types;
+mod python;
 mod scripts;
 mod sentences;
 mod sources;
@@ -101,10 +103,11 @@ fn main() -> ExitCode {
         ["declarations"] => declarations::run(),
         ["dist", rest @ ..] => dist::run(rest),
         ["bindings", rest @ ..] => bindings::run(rest),
+        ["python"] => python::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
-             bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | c-test | ldb-test | instructions [--bless] | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | {}",
             pingpong::USAGE
         )),
     };
@@ -151,7 +154,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("instructions", || instructions::run(false, install))?;
     if offline {
         eprintln!(
-            "xtask: --offline: no bindings from the registry, no SQL servers, no trials, tools and ping-pong of RocksDB"
+            "xtask: --offline: no bindings from the registry, no wheel for Python, no SQL servers, no trials, tools and ping-pong of RocksDB"
         );
         return Ok(());
     }
@@ -159,6 +162,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("ldb-test", || ldb_test::run(install))?;
     step("dist", || dist::run(&["--test"]))?;
     step("bindings", || bindings::run(&[]))?;
+    step("python", || python::run(install))?;
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;

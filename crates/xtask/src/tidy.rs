@@ -41,6 +41,11 @@ pub fn check(root: &Path) -> Result<(), String> {
             check_file(root, &file, &name, &mut violations)?;
         }
     }
+    let mut files = Vec::new();
+    rust_files(&root.join("packages/python/src"), &mut files)?;
+    for file in files {
+        check_file(root, &file, "python", &mut violations)?;
+    }
     violations.extend(crate::circles::violations(root)?);
     violations.extend(crate::locks::violations(root)?);
     violations.extend(crate::unsafe_column::violations(root)?);

@@ -9,7 +9,7 @@ use pyo3::types::{PyBytes, PyDict, PyList};
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// A directory of backups.
+/// A directory of backups, RocksDB's or ours. `with BackupEngine(path) as backups:` closes it at the end.
 #[pyclass(frozen, weakref, module = "outcrop")]
 pub struct BackupEngine {
     engine: Mutex<Option<outcrop::BackupEngine>>,
@@ -42,6 +42,7 @@ impl BackupEngine {
         Ok(BackupEngine { engine: Mutex::new(Some(opened.map_err(raised)?)) })
     }
 
+    /// Makes a backup and gives its number. `flush` first writes what is in memory to tables; `metadata` is kept with it.
     #[pyo3(signature = (db, *, flush=false, metadata=None))]
     fn create_backup(
         &self,
@@ -66,6 +67,7 @@ impl BackupEngine {
         Ok(made)
     }
 
+    /// What there is, a dict for each, oldest first.
     fn backups<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyList>> {
         let infos = self.run(py, |engine| Ok(engine.backup_infos()))?;
         let listed: PyResult<Vec<Bound<'py, PyDict>>> = infos
@@ -83,6 +85,7 @@ impl BackupEngine {
         PyList::new(py, listed?)
     }
 
+    /// Makes `db_dir` the database as it was at a backup: the newest, if none is named. Whatever is there is replaced.
     #[pyo3(signature = (db_dir, backup_id=None, *, wal_dir=None))]
     fn restore(
         &self,
@@ -98,18 +101,22 @@ impl BackupEngine {
         })
     }
 
+    /// Reads the backup and compares checksums. Corruption names the first file that is damaged.
     fn verify(&self, py: Python<'_>, backup_id: u32) -> PyResult<()> {
         self.run(py, |engine| engine.verify_backup(backup_id))
     }
 
+    /// Deletes a backup.
     fn delete(&self, py: Python<'_>, backup_id: u32) -> PyResult<()> {
         self.run(py, |engine| engine.delete_backup(backup_id))
     }
 
+    /// Deletes all but the newest `keep`.
     fn purge_old(&self, py: Python<'_>, keep: usize) -> PyResult<()> {
         self.run(py, |engine| engine.purge_old_backups(keep))
     }
 
+    /// Closes it.
     fn close(&self, py: Python<'_>) {
         py.detach(|| *locked_detached(&self.engine) = None);
     }

@@ -8,7 +8,7 @@ use crate::scan::{locked, locked_detached};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex};
 
-/// Writes that are done together, in the order of the calls.
+/// Writes that are done together, in the order of the calls: all or none. Calls that name no column family mean the one it was made for.
 #[pyclass(frozen, module = "outcrop")]
 pub struct WriteBatch {
     family: Family,
@@ -49,6 +49,7 @@ impl WriteBatch {
         WriteBatch::of(&column_family.get().family)
     }
 
+    /// Will set `key` to `value`.
     #[pyo3(signature = (key, value, column_family=None))]
     fn put(
         &self,
@@ -63,6 +64,7 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Will add `operand` to `key`.
     #[pyo3(signature = (key, operand, column_family=None))]
     fn merge(
         &self,
@@ -77,6 +79,7 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Will delete `key`.
     #[pyo3(signature = (key, column_family=None))]
     fn delete(
         &self,
@@ -89,6 +92,7 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Will delete a key that was put once: see `ColumnFamily.single_delete`.
     #[pyo3(signature = (key, column_family=None))]
     fn single_delete(
         &self,
@@ -101,6 +105,7 @@ impl WriteBatch {
         Ok(())
     }
 
+    /// Will delete the keys from `begin` up to `end`, which stays.
     #[pyo3(signature = (begin, end, column_family=None))]
     fn delete_range(
         &self,
@@ -127,14 +132,17 @@ impl WriteBatch {
         locked(py, &self.batch).count() as usize
     }
 
+    /// The bytes that it adds to the WAL.
     fn size_in_bytes(&self, py: Python<'_>) -> usize {
         locked(py, &self.batch).size_bytes()
     }
 
+    /// Forgets the writes.
     fn clear(&self, py: Python<'_>) {
         locked(py, &self.batch).clear();
     }
 
+    /// Writes it to the database it was made for. It stays as it is.
     #[pyo3(signature = (*, options=None))]
     fn commit(&self, py: Python<'_>, options: Option<&Bound<'_, WriteOptions>>) -> PyResult<()> {
         let shared = &self.family.shared;

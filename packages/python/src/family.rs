@@ -1,7 +1,8 @@
 //! A column family: the dictionary.
 
-use crate::engine::Shared;
+use crate::engine::{Engine, Shared};
 use crate::errors::invalid;
+use crate::open::shown;
 use crate::options::{ReadOptions, WriteOptions, option_pairs, read_options, write_options};
 use crate::scan::{Cursor, Part, Range, RowIterator};
 use crate::snapshot::Snapshot;
@@ -109,6 +110,9 @@ impl Family {
 }
 
 /// A column family as a dictionary, in the order of its keys.
+///
+/// `family[key]` raises KeyError if there is no such key; with a list of keys it gives a list, as `get` does. Keys and values are bytes,
+/// unless the database was opened with an encoding.
 #[pyclass(frozen, subclass, weakref, module = "outcrop")]
 pub struct ColumnFamily {
     pub family: Family,
@@ -116,11 +120,13 @@ pub struct ColumnFamily {
 
 #[pymethods]
 impl ColumnFamily {
+    /// The name of the column family.
     #[getter]
     fn name(&self) -> &str {
         self.family.cf.name()
     }
 
+    /// The number that its records have in the files.
     #[getter]
     fn id(&self) -> u32 {
         self.family.cf.id()
@@ -147,6 +153,7 @@ impl ColumnFamily {
         self.keys(py, false, None, None, None)
     }
 
+    /// The value of `key`, or `default`. Of a list of keys the list of values, read together, `default` for each that is missing.
     #[pyo3(signature = (key, default=None, *, options=None))]
     fn get(
         &self,
@@ -160,6 +167,7 @@ impl ColumnFamily {
         Ok(found.or(default))
     }
 
+    /// Sets `key` to `value`. On return it survives a crash of the process; with `WriteOptions(sync=True)`, of the machine.
     #[pyo3(signature = (key, value, *, options=None))]
     fn put(
         &self,
@@ -173,6 +181,7 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.put(cf, &key, &value, &options))
     }
 
+    /// Adds `operand` to `key`, for the merge operator to combine when the key is read.
     #[pyo3(signature = (key, operand, *, options=None))]
     fn merge(
         &self,
@@ -186,6 +195,7 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.merge(cf, &key, &operand, &options))
     }
 
+    /// Deletes `key`, whether it is there or not.
     #[pyo3(signature = (key, *, options=None))]
     fn delete(
         &self,
@@ -198,6 +208,7 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.delete(cf, &key, &options))
     }
 
+    /// Deletes a key that was put once since it was deleted last: cheaper than `delete`, and wrong for any other key.
     #[pyo3(signature = (key, *, options=None))]
     fn single_delete(
         &self,
@@ -210,6 +221,7 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.single_delete(cf, &key, &options))
     }
 
+    /// Deletes the keys from `begin` up to `end`, which stays. NotSupported with `transactions="pessimistic"`.
     #[pyo3(signature = (begin, end, *, options=None))]
     fn delete_range(
         &self,
@@ -223,6 +235,7 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.delete_range(cf, &begin, &end, &options))
     }
 
+    /// Puts all rows of a mapping, or of pairs, as one batch: all or none.
     #[pyo3(signature = (rows, *, options=None))]
     fn update(
         &self,
@@ -238,6 +251,7 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.write(&mut batch, &options))
     }
 
+    /// Sets `key` to a wide-column entity: a mapping of columns, or pairs.
     #[pyo3(signature = (key, columns, *, options=None))]
     fn put_entity(
         &self,
@@ -260,6 +274,7 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.put_entity(cf, &key, &stored, &options))
     }
 
+    /// The columns of `key` as a dict, or `default`. A plain value is the column whose name is b"".
     #[pyo3(signature = (key, default=None, *, options=None))]
     fn get_entity(
         &self,
@@ -287,11 +302,13 @@ impl ColumnFamily {
         Ok(Some(entity.into_any().unbind()))
     }
 
+    /// A cursor, which is on no key before it seeks.
     #[pyo3(signature = (options=None))]
     fn iter(&self, py: Python<'_>, options: Option<&Bound<'_, ReadOptions>>) -> PyResult<Cursor> {
         Cursor::of_database(py, &self.family, options, None)
     }
 
+    /// Pairs of keys and values in the order of the keys, as of now. From `from_key` on in the direction of the scan, or those whose keys begin with `prefix`.
     #[pyo3(signature = (backwards=false, from_key=None, *, prefix=None, options=None))]
     fn items(
         &self,
@@ -304,6 +321,7 @@ impl ColumnFamily {
         self.family.rows(py, Part::Items, &Range { backwards, from_key, prefix }, options)
     }
 
+    /// Keys in their order, as of now: see `items`.
     #[pyo3(signature = (backwards=false, from_key=None, *, prefix=None, options=None))]
     fn keys(
         &self,
@@ -316,6 +334,7 @@ impl ColumnFamily {
         self.family.rows(py, Part::Keys, &Range { backwards, from_key, prefix }, options)
     }
 
+    /// Values in the order of their keys, as of now: see `items`.
     #[pyo3(signature = (backwards=false, from_key=None, *, prefix=None, options=None))]
     fn values(
         &self,
@@ -328,11 +347,13 @@ impl ColumnFamily {
         self.family.rows(py, Part::Values, &Range { backwards, from_key, prefix }, options)
     }
 
+    /// This column family as it is now.
     fn snapshot(&self, py: Python<'_>) -> PyResult<Snapshot> {
         let snapshot = self.family.shared.run(py, |engine| Ok(engine.db().snapshot()))?;
         Ok(Snapshot::new(self.family.clone(), snapshot))
     }
 
+    /// Writes what is in memory to a table, and waits for it.
     fn flush(&self, py: Python<'_>) -> PyResult<()> {
         let Family { shared, cf } = &self.family;
         shared.run(py, |engine| engine.db().flush_cf(cf))
@@ -340,6 +361,7 @@ impl ColumnFamily {
 
     #[pyo3(signature = (begin=None, end=None, *, force=false, target_level=None, exclusive=false, max_subcompactions=None))]
     #[allow(clippy::too_many_arguments)] // They are given by name.
+    /// Compacts the keys from `begin` to `end`, both included; None is the end of all keys. `force` rewrites the last level too; `target_level` moves the result there.
     fn compact_range(
         &self,
         py: Python<'_>,
@@ -369,6 +391,7 @@ impl ColumnFamily {
 
     #[pyo3(signature = (paths, *, move_files=false, allow_global_seqno=true, allow_blocking_flush=true, ingest_behind=false, verify_checksums=false))]
     #[allow(clippy::too_many_arguments)] // They are given by name.
+    /// Takes tables in that `SstFileWriter`, or RocksDB, wrote. `move_files` links them instead of copying.
     fn ingest_external_files(
         &self,
         py: Python<'_>,
@@ -396,21 +419,25 @@ impl ColumnFamily {
         })
     }
 
+    /// The property of that name (`rocksdb.stats`, `rocksdb.num-files-at-level0`, ..) as text; None if there is none.
     fn property(&self, py: Python<'_>, name: &str) -> PyResult<Option<String>> {
         let Family { shared, cf } = &self.family;
         shared.run(py, |engine| Ok(engine.db().property_cf(cf, name)))
     }
 
+    /// The property of that name as a number; None if there is none that is a number.
     fn property_int(&self, py: Python<'_>, name: &str) -> PyResult<Option<u64>> {
         let Family { shared, cf } = &self.family;
         shared.run(py, |engine| Ok(engine.db().property_int_cf(cf, name)))
     }
 
+    /// The property of that name as a dict; None if there is none that is a map.
     fn property_map(&self, py: Python<'_>, name: &str) -> PyResult<Option<BTreeMap<String, String>>> {
         let Family { shared, cf } = &self.family;
         shared.run(py, |engine| Ok(engine.db().property_map_cf(cf, name)))
     }
 
+    /// Changes settings of the column family while it is open, by RocksDB's names.
     fn set_options(&self, py: Python<'_>, options: &Bound<'_, PyAny>) -> PyResult<()> {
         let Family { shared, cf } = &self.family;
         let options = option_pairs(options)?;
@@ -418,16 +445,20 @@ impl ColumnFamily {
         shared.run(py, |engine| engine.db().set_options_cf(cf, &options))
     }
 
+    /// Its settings, and those of its tables, by RocksDB's names, in the words of the OPTIONS file.
     fn options(&self, py: Python<'_>) -> PyResult<BTreeMap<&'static str, String>> {
-        self.family.shared.check_open()?;
-        let _ = py;
-        Ok(crate::open::shown(&self.family.cf.options()))
+        let Family { shared, cf } = &self.family;
+        shared.run(py, |_| Ok(shown(&cf.options())))
     }
 
+    /// Values live so many seconds from now on, also those that are there; 0: for ever. For a database that was opened with `ttl`.
     fn set_ttl(&self, py: Python<'_>, ttl: i32) -> PyResult<()> {
         let Family { shared, cf } = &self.family;
         shared.run(py, |engine| match engine {
-            crate::engine::Engine::Ttl(db) => Ok(db.set_ttl(cf, ttl)),
+            Engine::Ttl(db) => {
+                db.set_ttl(cf, ttl);
+                Ok(())
+            }
             _ => Err(Error::not_supported("set_ttl: the database was opened without ttl")),
         })
     }

@@ -4,7 +4,11 @@ use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyList};
 use std::sync::Arc;
 
-/// A rule for merge operands, of one or two functions.
+/// A rule for merge operands.
+///
+/// `full_merge(key, existing, operands)` gives the value; `existing` is None if there is none, operands are oldest first.
+/// `partial_merge(key, operands)` combines operands into one, or gives None if it cannot. They are given bytes as they are stored, and give
+/// bytes. They are called by any thread, also those of compactions; an exception goes to sys.unraisablehook, and the read fails with Corruption.
 #[pyclass(frozen, module = "outcrop")]
 pub struct MergeOperator {
     pub operator: Arc<Functions>,
@@ -25,6 +29,7 @@ impl MergeOperator {
         MergeOperator { operator: Arc::new(Functions { name, full: full_merge, partial: partial_merge }) }
     }
 
+    /// The name that is stored: the database wants an operator of this name again.
     #[getter]
     fn name(&self) -> &str {
         &self.operator.name

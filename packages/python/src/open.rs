@@ -15,6 +15,8 @@ use outcrop::{
     OptimisticTransactionDb, OptimisticTransactionDbOptions, Statistics, TransactionDb, TransactionDbOptions,
     TtlDb,
 };
+use outcrop_options::kept::Kept;
+use outcrop_options::rows::{CF_ROWS, DB_ROWS, TABLE_ROWS, printed};
 use pyo3::prelude::*;
 use pyo3::types::PyMapping;
 use std::collections::BTreeMap;
@@ -244,16 +246,19 @@ pub fn new_family(
     Ok(descriptor(name, settings, operator, true, codec))
 }
 
-/// Options of a column family by RocksDB's names.
+/// Options of a column family and of its tables by RocksDB's names.
 pub fn shown(options: &ColumnFamilyOptions) -> BTreeMap<&'static str, String> {
-    use outcrop_options::rows::{CF_ROWS, printed};
-    printed(CF_ROWS, options, "").into_iter().collect()
+    let tables = printed(TABLE_ROWS, &options.table, "").into_iter().chain(kept(&options.table.kept));
+    printed(CF_ROWS, options, "").into_iter().chain(kept(&options.kept)).chain(tables).collect()
 }
 
 /// Options of a database by RocksDB's names.
 pub fn shown_db(options: &DbOptions) -> BTreeMap<&'static str, String> {
-    use outcrop_options::rows::{DB_ROWS, printed};
-    printed(DB_ROWS, options, "").into_iter().collect()
+    printed(DB_ROWS, options, "").into_iter().chain(kept(&options.kept)).collect()
+}
+
+fn kept(options: &Kept) -> impl Iterator<Item = (&'static str, String)> {
+    options.iter().map(|(name, value)| (name, value.to_string()))
 }
 
 /// A builder for the database at `path` with the settings that are given: for repairs.

@@ -73,7 +73,9 @@ pub fn set_of_family(name: &str, text: &str, cf: &mut ColumnFamilyOptions) -> Py
     }
 }
 
-/// How a write is done.
+/// How a write is done. `sync`: it survives a crash of the machine. `disable_wal`: it is lost in any crash before its flush. `no_slowdown`: Incomplete
+/// instead of waiting. `low_pri`: it waits while compactions fall behind. `ignore_missing_column_families`: records of a batch that
+/// name one that does not exist are passed over.
 #[pyclass(frozen, module = "outcrop")]
 pub struct WriteOptions {
     pub inner: outcrop::WriteOptions,
@@ -114,7 +116,10 @@ pub fn write_options(
     given.map_or(*default, |options| options.get().inner)
 }
 
-/// How a read is done.
+/// How a read is done. `fill_cache=False` keeps a long scan out of the cache. The bounds are those of scans: the lower is part of them, the upper is
+/// not. `prefix_same_as_start` and `total_order_seek` matter with a prefix extractor. `readahead_size`: bytes; 0: it grows by itself.
+/// `read_tier` 1: memory alone, else Incomplete. `deadline`: microseconds since 1970, then TimedOut. `max_skippable_internal_keys`: Incomplete after
+/// so many deleted entries in one step; 0: no limit.
 #[pyclass(frozen, module = "outcrop")]
 pub struct ReadOptions {
     inner: outcrop::ReadOptions,

@@ -149,20 +149,20 @@ impl RowIterator {
 
 /// A cursor of a database, or of a transaction.
 enum Source {
-    Database(EngineCursor),
-    Transaction(Overlay<EngineCursor>, Arc<Reader>),
+    Database(Box<EngineCursor>),
+    Transaction(Box<Overlay<EngineCursor>>, Arc<Reader>),
 }
 
 impl Source {
     fn rows(&mut self) -> &mut dyn RowSource {
         match self {
-            Source::Database(cursor) => cursor,
-            Source::Transaction(cursor, _) => cursor,
+            Source::Database(cursor) => &mut **cursor,
+            Source::Transaction(cursor, _) => &mut **cursor,
         }
     }
 }
 
-/// A position among the keys, for callers that seek.
+/// A position among the keys as they were when it was made, for callers that seek. After each move ask `valid`.
 #[pyclass(frozen, module = "outcrop")]
 pub struct Cursor {
     shared: Arc<Shared>,
@@ -189,7 +189,7 @@ impl Cursor {
         }
         let (source, has_stamps) = family.shared.run(py, |engine| {
             let cursor = engine.db().cursor_cf_with(&family.cf, &options)?;
-            Ok((Source::Database(cursor), engine.has_stamps()))
+            Ok((Source::Database(Box::new(cursor)), engine.has_stamps()))
         })?;
         let state = Mutex::new(At { source, row: None });
         Ok(Cursor { shared: family.shared.clone(), has_stamps, state })
@@ -200,7 +200,7 @@ impl Cursor {
         cursor: Overlay<EngineCursor>,
         reader: Arc<Reader>,
     ) -> Cursor {
-        let source = Source::Transaction(cursor, reader);
+        let source = Source::Transaction(Box::new(cursor), reader);
         Cursor { shared: shared.clone(), has_stamps: false, state: Mutex::new(At { source, row: None }) }
     }
 
@@ -241,29 +241,35 @@ impl Cursor {
 
 #[pymethods]
 impl Cursor {
+    /// True if it is on a key.
     fn valid(&self, py: Python<'_>) -> PyResult<bool> {
         self.shared.check_open()?;
         Ok(locked(py, &self.state).row.is_some())
     }
 
+    /// To the first key.
     fn seek_to_first(&self, py: Python<'_>) -> PyResult<()> {
         self.moved(py, |rows| rows.seek_to_first())
     }
 
+    /// To the last key.
     fn seek_to_last(&self, py: Python<'_>) -> PyResult<()> {
         self.moved(py, |rows| rows.seek_to_last())
     }
 
+    /// To the first key that is not before `key`.
     fn seek(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = self.shared.codec.key(key)?;
         self.moved(py, |rows| rows.seek(&key))
     }
 
+    /// To the last key that is not after `key`.
     fn seek_for_prev(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = self.shared.codec.key(key)?;
         self.moved(py, |rows| rows.seek_for_prev(&key))
     }
 
+    /// To the next key. InvalidArgument unless it is on one.
     fn next(&self, py: Python<'_>) -> PyResult<()> {
         self.shown(py, |_| Ok(()))?;
         self.moved(py, |rows| {
@@ -273,6 +279,7 @@ impl Cursor {
         })
     }
 
+    /// To the key before. InvalidArgument unless it is on one.
     fn prev(&self, py: Python<'_>) -> PyResult<()> {
         self.shown(py, |_| Ok(()))?;
         self.moved(py, |rows| {
@@ -282,10 +289,12 @@ impl Cursor {
         })
     }
 
+    /// The key that it is on.
     fn key(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.shown(py, |(key, _)| self.shared.codec.decode(py, key))
     }
 
+    /// The value of the key that it is on.
     fn value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
         self.shown(py, |(_, value)| self.shared.codec.decode(py, value))
     }

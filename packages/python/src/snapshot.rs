@@ -8,7 +8,7 @@ use pyo3::exceptions::PyKeyError;
 use pyo3::prelude::*;
 use std::sync::Mutex;
 
-/// A column family as it was when this was made.
+/// A column family as it was at one moment. `with db.snapshot() as moment:` releases it at the end.
 #[pyclass(frozen, module = "outcrop", weakref)]
 pub struct Snapshot {
     family: Family,
@@ -49,11 +49,13 @@ impl Snapshot {
 
 #[pymethods]
 impl Snapshot {
+    /// The number of the last write that it sees.
     #[getter]
     fn sequence_number(&self, py: Python<'_>) -> PyResult<u64> {
         Ok(self.held(py)?.sequence().0)
     }
 
+    /// Another column family at the same moment.
     fn column_family(&self, py: Python<'_>, column_family: &Bound<'_, ColumnFamily>) -> PyResult<Snapshot> {
         Ok(Snapshot::new(column_family.get().family.clone(), self.held(py)?))
     }
@@ -67,6 +69,7 @@ impl Snapshot {
         self.family.contains(py, key, &self.options(py, None)?)
     }
 
+    /// As `ColumnFamily.get`, at this moment.
     #[pyo3(signature = (key, default=None, *, options=None))]
     fn get(
         &self,
@@ -79,6 +82,7 @@ impl Snapshot {
         Ok(found.or(default))
     }
 
+    /// As `ColumnFamily.iter`, at this moment.
     #[pyo3(signature = (options=None))]
     fn iter(&self, py: Python<'_>, options: Option<&Bound<'_, ReadOptions>>) -> PyResult<Cursor> {
         Cursor::of_database(py, &self.family, options, Some(self.held(py)?))
@@ -88,6 +92,7 @@ impl Snapshot {
         self.keys(py, false, None, None, None)
     }
 
+    /// As `ColumnFamily.items`, at this moment.
     #[pyo3(signature = (backwards=false, from_key=None, *, prefix=None, options=None))]
     fn items(
         &self,
@@ -100,6 +105,7 @@ impl Snapshot {
         self.rows(py, Part::Items, &Range { backwards, from_key, prefix }, options)
     }
 
+    /// As `ColumnFamily.keys`, at this moment.
     #[pyo3(signature = (backwards=false, from_key=None, *, prefix=None, options=None))]
     fn keys(
         &self,
@@ -112,6 +118,7 @@ impl Snapshot {
         self.rows(py, Part::Keys, &Range { backwards, from_key, prefix }, options)
     }
 
+    /// As `ColumnFamily.values`, at this moment.
     #[pyo3(signature = (backwards=false, from_key=None, *, prefix=None, options=None))]
     fn values(
         &self,
@@ -124,6 +131,7 @@ impl Snapshot {
         self.rows(py, Part::Values, &Range { backwards, from_key, prefix }, options)
     }
 
+    /// Lets what only this moment sees be removed. Scans that began before go on.
     fn release(&self, py: Python<'_>) {
         *locked(py, &self.snapshot) = None;
     }

@@ -10,7 +10,7 @@ use pyo3::types::PyDict;
 use std::path::PathBuf;
 use std::sync::Mutex;
 
-/// A table being written, in the order of its keys.
+/// Writes a table by itself, to be taken in by `ColumnFamily.ingest_external_files`.
 #[pyclass(frozen, weakref, module = "outcrop")]
 pub struct SstFileWriter {
     codec: Codec,
@@ -49,21 +49,25 @@ impl SstFileWriter {
         Ok(SstFileWriter { codec, path, writer: Mutex::new(Some(made.map_err(raised)?)) })
     }
 
+    /// Adds a row. Keys come in their order.
     fn put(&self, py: Python<'_>, key: &Bound<'_, PyAny>, value: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, value) = (self.codec.key(key)?, self.codec.value(value)?);
         self.run(py, |writer| writer.put(&key, &value))
     }
 
+    /// Adds a merge operand.
     fn merge(&self, py: Python<'_>, key: &Bound<'_, PyAny>, operand: &Bound<'_, PyAny>) -> PyResult<()> {
         let (key, operand) = (self.codec.key(key)?, self.codec.value(operand)?);
         self.run(py, |writer| writer.merge(&key, &operand))
     }
 
+    /// Adds a deletion.
     fn delete(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = self.codec.key(key)?;
         self.run(py, |writer| writer.delete(&key))
     }
 
+    /// Adds a deletion of the keys from `begin` up to `end`.
     fn delete_range(&self, py: Python<'_>, begin: &Bound<'_, PyAny>, end: &Bound<'_, PyAny>) -> PyResult<()> {
         let (begin, end) = (self.codec.key(begin)?, self.codec.key(end)?);
         self.run(py, |writer| writer.delete_range(&begin, &end))
@@ -77,10 +81,12 @@ impl SstFileWriter {
         self.delete(py, key)
     }
 
+    /// The bytes written so far.
     fn file_size(&self, py: Python<'_>) -> PyResult<u64> {
         self.run(py, |writer| Ok(writer.file_size()))
     }
 
+    /// Ends the table. Says its path, size, number of entries, first and last key.
     fn finish<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
         let writer = py.detach(|| locked_detached(&self.writer).take());
         let writer = writer.ok_or_else(|| invalid(format!("{}: it is finished", self.path.display())))?;

@@ -49,7 +49,8 @@ impl Cell {
     }
 }
 
-/// A transaction of a database that was opened with transactions.
+/// Writes that are kept apart until they are committed together, and reads that see them. Made by `Db.begin`. Calls that name no column
+/// family mean the default one.
 #[pyclass(frozen, module = "outcrop", weakref)]
 pub struct Transaction {
     family: Family,
@@ -161,6 +162,7 @@ impl Transaction {
 
 #[pymethods]
 impl Transaction {
+    /// The value of `key`, or `default`, as the transaction would leave it. Of a list of keys the list of values.
     #[pyo3(signature = (key, default=None, *, column_family=None, options=None))]
     fn get(
         &self,
@@ -173,6 +175,7 @@ impl Transaction {
         Ok(self.get_any(py, key, default.as_ref(), column_family, options)?.or(default))
     }
 
+    /// As `get`, of a key that is about to be written: it is locked, or checked when the transaction is committed. `exclusive=False` lets others lock it so, too.
     #[pyo3(signature = (key, default=None, *, exclusive=true, column_family=None, options=None))]
     fn get_for_update(
         &self,
@@ -209,6 +212,7 @@ impl Transaction {
         self.delete(py, key, None)
     }
 
+    /// Sets `key` to `value`. Busy or TimedOut if another transaction has it.
     #[pyo3(signature = (key, value, *, column_family=None))]
     fn put(
         &self,
@@ -222,6 +226,7 @@ impl Transaction {
         self.run(py, |transaction| transaction.put_cf(&family.cf, &key, &value))
     }
 
+    /// Adds `operand` to `key`.
     #[pyo3(signature = (key, operand, *, column_family=None))]
     fn merge(
         &self,
@@ -235,6 +240,7 @@ impl Transaction {
         self.run(py, |transaction| transaction.merge_cf(&family.cf, &key, &operand))
     }
 
+    /// Deletes `key`.
     #[pyo3(signature = (key, *, column_family=None))]
     fn delete(
         &self,
@@ -246,6 +252,7 @@ impl Transaction {
         self.run(py, |transaction| transaction.delete_cf(&family.cf, &key))
     }
 
+    /// A cursor over what the transaction would leave. It ends with the transaction.
     #[pyo3(signature = (*, column_family=None, options=None))]
     fn iter(
         &self,
@@ -266,6 +273,7 @@ impl Transaction {
         Ok(Cursor::of_transaction(self.shared(), cursor, reader))
     }
 
+    /// Keys that others write from now on cannot be touched.
     fn set_snapshot(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, |transaction| {
             transaction.set_snapshot();
@@ -273,6 +281,7 @@ impl Transaction {
         })
     }
 
+    /// Marks the present state.
     fn set_savepoint(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, |transaction| {
             transaction.set_save_point();
@@ -280,21 +289,25 @@ impl Transaction {
         })
     }
 
+    /// Takes back what was done since the last mark, and forgets that. NotFound if there is none.
     fn rollback_to_savepoint(&self, py: Python<'_>) -> PyResult<()> {
         self.end(py, |transaction| transaction.rollback_to_save_point())
     }
 
+    /// Gives it a name, which it needs to be prepared.
     fn set_name(&self, py: Python<'_>, name: &Bound<'_, PyBytes>) -> PyResult<()> {
         let name = name.as_bytes();
         self.run(py, |transaction| transaction.set_name(name))
     }
 
+    /// Its name; empty if it has none.
     #[getter]
     fn name<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         let name = self.run(py, |transaction| Ok(transaction.name().to_vec()))?;
         Ok(PyBytes::new(py, &name))
     }
 
+    /// How far it has come: "started", "prepared", "committed", "rolled back", ..
     #[getter]
     fn state(&self, py: Python<'_>) -> PyResult<&'static str> {
         let state = self.run(py, |transaction| Ok(transaction.state()))?;
@@ -310,14 +323,17 @@ impl Transaction {
         })
     }
 
+    /// Writes it to the WAL, undecided: it survives a crash, and is found by `Db.prepared_transactions`.
     fn prepare(&self, py: Python<'_>) -> PyResult<()> {
         self.run(py, |transaction| transaction.prepare())
     }
 
+    /// Makes its writes visible, all at one moment. Busy if an optimistic one meets a key that was written meanwhile: roll it back, and begin again.
     fn commit(&self, py: Python<'_>) -> PyResult<()> {
         self.end(py, |transaction| transaction.commit())
     }
 
+    /// Takes everything back.
     fn rollback(&self, py: Python<'_>) -> PyResult<()> {
         self.end(py, |transaction| transaction.rollback())
     }
