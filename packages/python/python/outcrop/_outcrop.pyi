@@ -18,6 +18,24 @@ from typing import (
     final,
 )
 
+from typing_extensions import disjoint_base
+
+__all__ = [
+    "ColumnFamily",
+    "Db",
+    "Snapshot",
+    "WriteBatch",
+    "Transaction",
+    "Rows",
+    "Cursor",
+    "ReadOptions",
+    "WriteOptions",
+    "MergeOperator",
+    "BackupEngine",
+    "SstFileWriter",
+    "__version__",
+]
+
 # With encoding="rocksdict" keys and values are also str, int, float and bool, and values what `dumps` takes.
 _Key = Any
 _Value = Any
@@ -30,6 +48,7 @@ __version__: str
 
 def _close_all() -> None: ...
 
+@disjoint_base
 class ColumnFamily:
     @property
     def name(self) -> str: ...
