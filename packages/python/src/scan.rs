@@ -3,8 +3,9 @@
 //! Rows are taken from the engine some at a time, without the interpreter's lock: 1, then twice as many each time, up to [`MOST_ROWS`] or
 //! [`MOST_BYTES`]. They are as of the moment the iterator was made, so nobody can tell.
 
+use crate::codec::Codec;
 use crate::engine::{Rows, Shared};
-use crate::errors::{Failure, Outcome, invalid};
+use crate::errors::{Failure, Outcome, raised};
 use crate::family::Family;
 use crate::options::{ReadOptions, read_options};
 use crate::transaction::Reader;
@@ -172,8 +173,39 @@ pub struct Cursor {
 
 struct At {
     source: Source,
-    /// Where it is: the bytes of the entry.
-    row: Option<(Vec<u8>, Vec<u8>)>,
+    /// It is on a key.
+    valid: bool,
+    /// As stored, while it is valid.
+    key: Vec<u8>,
+    value: Vec<u8>,
+}
+
+impl At {
+    fn nowhere(source: Source) -> Mutex<At> {
+        Mutex::new(At { source, valid: false, key: Vec::new(), value: Vec::new() })
+    }
+
+    /// Does `go`, and copies the entry that it leads to.
+    fn moved(&mut self, has_stamps: bool, go: impl FnOnce(&mut dyn RowSource)) -> outcrop::Result<()> {
+        self.valid = false;
+        let rows = self.source.rows();
+        go(rows);
+        rows.status()?;
+        if rows.valid() {
+            let value = if has_stamps { split_ttl_value(rows.value())?.0 } else { rows.value() };
+            for (copy, bytes) in [(&mut self.key, rows.key()), (&mut self.value, value)] {
+                copy.clear();
+                copy.extend_from_slice(bytes);
+            }
+            self.valid = true;
+        }
+        Ok(())
+    }
+}
+
+/// The failure of a call that needs a cursor on a key.
+fn on_no_key() -> Error {
+    Error::invalid_argument("the cursor is on no key: look at valid() first")
 }
 
 impl Cursor {
@@ -191,8 +223,7 @@ impl Cursor {
             let cursor = engine.db().cursor_cf_with(&family.cf, &options)?;
             Ok((Source::Database(Box::new(cursor)), engine.has_stamps()))
         })?;
-        let state = Mutex::new(At { source, row: None });
-        Ok(Cursor { shared: family.shared.clone(), has_stamps, state })
+        Ok(Cursor { shared: family.shared.clone(), has_stamps, state: At::nowhere(source) })
     }
 
     pub fn of_transaction(
@@ -201,42 +232,51 @@ impl Cursor {
         reader: Arc<Reader>,
     ) -> Cursor {
         let source = Source::Transaction(Box::new(cursor), reader);
-        Cursor { shared: shared.clone(), has_stamps: false, state: Mutex::new(At { source, row: None }) }
+        Cursor { shared: shared.clone(), has_stamps: false, state: At::nowhere(source) }
     }
 
-    fn moved(&self, py: Python<'_>, go: impl FnOnce(&mut dyn RowSource) + Send) -> PyResult<()> {
+    /// Moves it, if it may be `from` where it is.
+    fn moved(&self, py: Python<'_>, from: From, go: impl FnOnce(&mut dyn RowSource) + Send) -> PyResult<()> {
         py.detach(|| {
             self.shared.with(|_| {
                 let mut state = locked_detached(&self.state);
-                let At { source, row } = &mut *state;
-                let reading = match source {
+                let reading = match &state.source {
                     Source::Transaction(_, reader) => Some(reader.clone()),
                     Source::Database(_) => None,
                 };
                 // The transaction stays as it is meanwhile.
                 let _held = reading.as_ref().map(|reader| reader.begin()).transpose()?;
-                let rows = source.rows();
-                *row = None;
-                go(rows);
-                rows.status()?;
-                if rows.valid() {
-                    let value = match self.has_stamps {
-                        true => split_ttl_value(rows.value())?.0,
-                        false => rows.value(),
-                    };
-                    *row = Some((rows.key().to_vec(), value.to_vec()));
+                if from == From::Key && !state.valid {
+                    return Err(on_no_key().into());
                 }
-                Outcome::Ok(())
+                Outcome::Ok(state.moved(self.has_stamps, go)?)
             })
         })?;
         Ok(())
     }
 
-    fn shown<T>(&self, py: Python<'_>, show: impl FnOnce(&(Vec<u8>, Vec<u8>)) -> PyResult<T>) -> PyResult<T> {
+    /// The object that one side of the entry is.
+    fn shown(&self, py: Python<'_>, side: impl FnOnce(&At) -> &Vec<u8>) -> PyResult<Py<PyAny>> {
         self.shared.check_open()?;
-        let row = locked(py, &self.state).row.clone();
-        show(row.as_ref().ok_or_else(|| invalid("the cursor is on no key: look at valid() first"))?)
+        let (state, codec) = (locked(py, &self.state), &self.shared.codec);
+        if !state.valid {
+            return Err(raised(on_no_key()));
+        }
+        if matches!(codec, Codec::Bytes) {
+            return codec.decode(py, side(&state));
+        }
+        // Without the lock: it may call Python, which may come back here.
+        let bytes = side(&state).clone();
+        drop(state);
+        codec.decode(py, &bytes)
     }
+}
+
+/// Where a cursor may be when it is moved.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum From {
+    Anywhere,
+    Key,
 }
 
 #[pymethods]
@@ -244,35 +284,35 @@ impl Cursor {
     /// True if it is on a key.
     fn valid(&self, py: Python<'_>) -> PyResult<bool> {
         self.shared.check_open()?;
-        Ok(locked(py, &self.state).row.is_some())
+        Ok(locked(py, &self.state).valid)
     }
 
     /// To the first key.
     fn seek_to_first(&self, py: Python<'_>) -> PyResult<()> {
-        self.moved(py, |rows| rows.seek_to_first())
+        self.moved(py, From::Anywhere, |rows| rows.seek_to_first())
     }
 
     /// To the last key.
     fn seek_to_last(&self, py: Python<'_>) -> PyResult<()> {
-        self.moved(py, |rows| rows.seek_to_last())
+        self.moved(py, From::Anywhere, |rows| rows.seek_to_last())
     }
 
     /// To the first key that is not before `key`.
     fn seek(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = self.shared.codec.key(key)?;
-        self.moved(py, |rows| rows.seek(&key))
+        self.moved(py, From::Anywhere, |rows| rows.seek(&key))
     }
 
     /// To the last key that is not after `key`.
     fn seek_for_prev(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<()> {
         let key = self.shared.codec.key(key)?;
-        self.moved(py, |rows| rows.seek_for_prev(&key))
+        self.moved(py, From::Anywhere, |rows| rows.seek_for_prev(&key))
     }
 
     /// To the next key. InvalidArgument unless it is on one.
     fn next(&self, py: Python<'_>) -> PyResult<()> {
-        self.shown(py, |_| Ok(()))?;
-        self.moved(py, |rows| {
+        self.moved(py, From::Key, |rows| {
+            // Of a transaction the entry may be gone since.
             if rows.valid() {
                 rows.next();
             }
@@ -281,8 +321,8 @@ impl Cursor {
 
     /// To the key before. InvalidArgument unless it is on one.
     fn prev(&self, py: Python<'_>) -> PyResult<()> {
-        self.shown(py, |_| Ok(()))?;
-        self.moved(py, |rows| {
+        self.moved(py, From::Key, |rows| {
+            // Of a transaction the entry may be gone since.
             if rows.valid() {
                 rows.prev();
             }
@@ -291,12 +331,12 @@ impl Cursor {
 
     /// The key that it is on.
     fn key(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.shown(py, |(key, _)| self.shared.codec.decode(py, key))
+        self.shown(py, |at| &at.key)
     }
 
     /// The value of the key that it is on.
     fn value(&self, py: Python<'_>) -> PyResult<Py<PyAny>> {
-        self.shown(py, |(_, value)| self.shared.codec.decode(py, value))
+        self.shown(py, |at| &at.value)
     }
 }
 
