@@ -130,8 +130,6 @@ LEAVER = """
 import sys, outcrop
 db = outcrop.Db(sys.argv[1])
 db.put(b"a", b"1", options=outcrop.WriteOptions(disable_wal=True))
-db.merge
-sys.exit(0)
 """
 
 
