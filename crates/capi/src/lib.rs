@@ -32,6 +32,7 @@ mod db;
 mod env;
 mod event_infos;
 mod export_import;
+mod file_checksums;
 mod iterator;
 mod kept_texts;
 mod listener;
@@ -82,6 +83,7 @@ pub use db::*;
 pub use env::*;
 pub use event_infos::*;
 pub use export_import::*;
+pub use file_checksums::*;
 pub use iterator::*;
 pub use listener::*;
 pub use live_files_storage::*;
@@ -149,7 +151,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         write_options::COMPACT_NOTES,
         write_options::WAIT_NOTES,
         refused::LISTENER_NOTES,
-        refused::DATABASE_REFUSED,
         transaction_options::TRANSACTION_OPTIONS_NOTES,
         transaction_options::TRANSACTIONDB_OPTIONS_NOTES,
         transaction::TRANSACTION_TIMESTAMPS,

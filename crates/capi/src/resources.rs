@@ -35,8 +35,6 @@ type Name = Option<unsafe extern "C-unwind" fn(*mut c_void) -> *const c_char>;
 type Callback = Option<unsafe extern "C-unwind" fn()>;
 
 inert! {
-    rocksdb_file_checksum_gen_factory_t, destroy rocksdb_file_checksum_gen_factory_destroy,
-        create rocksdb_file_checksum_gen_crc32c_factory_create();
     rocksdb_memory_allocator_t, destroy rocksdb_memory_allocator_destroy;
 }
 
@@ -93,8 +91,6 @@ objects! {
             "table_factory";
     }
     Checked Object "the object it takes has no counterpart; null takes it away" {
-        rocksdb_options_set_file_checksum_gen_factory(*mut rocksdb_file_checksum_gen_factory_t)
-            "file_checksum_gen_factory";
         rocksdb_options_set_cuckoo_table_factory(*mut rocksdb_cuckoo_table_options_t) "table_factory";
         rocksdb_options_set_wal_filter(*mut rocksdb_walfilter_t) "wal_filter";
     }
@@ -177,8 +173,6 @@ pub(crate) const KEPT_NOTES: &[Note] = &[
     kept("rocksdb_options_get_db_host_id", "tables do not name a host"),
     kept("rocksdb_dbpath_create", "one path alone is supported, and its target size limits nothing"),
     kept("rocksdb_dbpath_destroy", "one path alone is supported, and its target size limits nothing"),
-    kept("rocksdb_file_checksum_gen_crc32c_factory_create", "options that it is given to do not open"),
-    kept("rocksdb_file_checksum_gen_factory_destroy", "options that it is given to do not open"),
     kept("rocksdb_memory_allocator_destroy", "the engine's memory comes from mappings of its own"),
     kept("rocksdb_walfilter_create", "options that it is given to do not open"),
     kept("rocksdb_walfilter_destroy", "options that it is given to do not open"),

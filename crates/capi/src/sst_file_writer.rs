@@ -68,10 +68,10 @@ pub unsafe extern "C" fn rocksdb_sstfilewriter_open(
 ) {
     boundary!(errptr, {
         let writer = &mut *writer;
-        let created = writer
-            .options
-            .descriptor("default")
-            .and_then(|descriptor| SstFileWriter::create(text(name), &writer.options.env(), &descriptor));
+        let created = writer.options.descriptor("default").and_then(|descriptor| {
+            let options = &writer.options;
+            SstFileWriter::create_with(text(name), &options.env(), &descriptor, &options.db)
+        });
         writer.open = report(errptr, created);
     })
 }
@@ -300,7 +300,7 @@ kept_settings! { rocksdb_ingestexternalfileoptions_t, INGEST_NOTES:
         "link_files" Flag = Flag(0);
             set rocksdb_ingestexternalfileoptions_set_link_files get rocksdb_ingestexternalfileoptions_get_link_files -> Flag;
     }
-    Accepted "file checksums are not recorded in the MANIFEST" {
+    Accepted "it is about checksums that are given with the files, which no function of this API does" {
         "verify_file_checksum" Flag = Flag(1);
             set rocksdb_ingestexternalfileoptions_set_verify_file_checksum get rocksdb_ingestexternalfileoptions_get_verify_file_checksum -> Flag;
     }

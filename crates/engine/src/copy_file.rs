@@ -1,4 +1,4 @@
-//! Links or copies a file that is whole.
+//! Links, copies or reads a file that is whole.
 
 use outcrop_base::{ErrorKind, Result};
 use outcrop_env::{Access, FileSystem, OpenRead, OpenWrite};
@@ -19,18 +19,29 @@ pub fn link_or_copy(fs: &dyn FileSystem, source: &Path, target: &Path) -> Result
 
 /// Copies the first `len` bytes, durably.
 pub fn copy_file(fs: &dyn FileSystem, source: &Path, target: &Path, len: u64) -> Result<()> {
-    let input = fs.open_read(source, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
     let mut output = fs.create(target, OpenWrite::default())?;
-    let mut buffer = vec![0; COPY_BYTES.min(len.max(1) as usize)];
-    let mut done = 0;
-    while done < len {
-        let part = buffer.len().min((len - done) as usize);
-        input.read_exact_at(done, &mut buffer[..part])?;
-        output.append(&buffer[..part])?;
-        done += part as u64;
-    }
+    each_part(fs, source, len, &mut |part| output.append(part))?;
     output.sync()?;
     output.close()
+}
+
+/// Reads the first `len` bytes of a file, part by part.
+pub fn each_part(
+    fs: &dyn FileSystem,
+    path: &Path,
+    len: u64,
+    each: &mut dyn FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let input = fs.open_read(path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
+    let mut buffer = vec![0; (COPY_BYTES as u64).min(len.max(1)) as usize];
+    let mut done = 0;
+    while done < len {
+        let part = (buffer.len() as u64).min(len - done) as usize;
+        input.read_exact_at(done, &mut buffer[..part])?;
+        each(&buffer[..part])?;
+        done += part as u64;
+    }
+    Ok(())
 }
 
 #[cfg(test)]

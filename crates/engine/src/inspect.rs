@@ -8,15 +8,16 @@ use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::context::DbContext;
 use crate::core::Core;
 use crate::db::Db;
+use crate::file_checksum::{FileChecksum, verify_file};
 use crate::live_files::{self, LiveFiles, LiveFilesOptions};
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
 use outcrop_base::keys::{pack, split, user_key};
-use outcrop_base::{Result, ValueType};
+use outcrop_base::{Error, Result, ValueType};
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
-use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions, blob};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -57,6 +58,8 @@ pub struct LiveFile {
     pub num_entries: u64,
     /// Deletions; 0 if the table cannot be opened.
     pub num_deletions: u64,
+    /// Its checksum as a whole, if the MANIFEST has one.
+    pub file_checksum: Option<FileChecksum>,
 }
 
 /// The parts that [`Db::approximate_sizes_cf_with`] counts.
@@ -251,6 +254,39 @@ impl Db {
         }
         Ok(())
     }
+
+    /// Reads every table and blob file that the MANIFEST has a checksum of as a whole, and compares it. It has those of files that
+    /// were written under [`DbOptions::file_checksum_gen_factory`](crate::DbOptions::file_checksum_gen_factory); others are
+    /// passed over.
+    ///
+    /// # Errors
+    /// Corruption naming the first file that differs; InvalidArgument if the database was opened without that option, or a
+    /// checksum is of another function; IoError.
+    pub fn verify_file_checksums(&self) -> Result<()> {
+        let ctx = &self.core().ctx;
+        let factory = ctx.options.file_checksum_gen_factory.ok_or_else(|| {
+            Error::invalid_argument(
+                "Cannot verify file checksum if options.file_checksum_gen_factory is null",
+            )
+        })?;
+        let verify = |path: PathBuf, len: u64, recorded: (&[u8], &[u8])| {
+            FileChecksum::recorded(recorded)
+                .map_or(Ok(()), |expected| verify_file(&*ctx.env.fs, &path, len, factory, &expected))
+        };
+        for cf in self.column_families() {
+            // It keeps its files from being removed.
+            let view = cf.superversion.load_full();
+            for (_, table) in view.version.files() {
+                verify(file_name::table(&ctx.path, table.number), table.size, table.checksum())?;
+            }
+            for blob in view.version.blob_files.values().map(|blob| &blob.file) {
+                let (function, checksum) = &blob.checksum;
+                let len = blob::file_len(blob.total_bytes);
+                verify(file_name::blob(&ctx.path, blob.number), len, (function, checksum))?;
+            }
+        }
+        Ok(())
+    }
 }
 
 fn counters(core: &Core) -> Counters {
@@ -294,6 +330,7 @@ fn live_file(ctx: &DbContext, cf: &ColumnFamily, level: usize, file: &TableFile)
         largest_seq: file.largest_seq.0,
         num_entries: properties.map_or(0, |properties| properties.num_entries),
         num_deletions: properties.map_or(0, |properties| properties.num_deletions),
+        file_checksum: FileChecksum::recorded(file.checksum()),
     }
 }
 

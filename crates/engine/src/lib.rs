@@ -97,6 +97,7 @@ mod event_log;
 mod events;
 mod failures;
 mod features;
+mod file_checksum;
 mod file_properties;
 mod flush;
 mod forms;
@@ -177,6 +178,7 @@ pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;
 pub use features::waiting::{Wait, WaitForCompactOptions};
 pub use features::wal_files::WalFile;
+pub use file_checksum::FileChecksum;
 pub use info_log::{LogLevel, Logger, log_stamp};
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use listener::EventListener;
@@ -195,8 +197,8 @@ pub use outcrop_monitor::{
     HistogramData, HistogramKind, IoStats, PerfContext, PerfLevel, PerfMetric, Statistics, StatsLevel, Ticker,
 };
 pub use outcrop_options::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, FilterPolicy,
-    WalRecoveryMode,
+    BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions,
+    FileChecksumGenFactory, FilterPolicy, WalRecoveryMode,
 };
 pub use outcrop_table::TableProperties;
 pub use partitioner::{FixedPrefixPartitioner, PartitionerContext, SstPartitioner, SstPartitionerFactory};
@@ -237,7 +239,8 @@ pub mod options {
     pub use outcrop_options::{
         BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStopStyle, CompactionStyle,
         CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions,
-        FilterPolicy, IndexShortening, IndexType, Prepopulate, UniversalCompactionOptions, WalRecoveryMode,
+        FileChecksumGenFactory, FilterPolicy, IndexShortening, IndexType, Prepopulate,
+        UniversalCompactionOptions, WalRecoveryMode,
     };
 }
 

@@ -5,6 +5,7 @@
 
 use crate::collectors::Collectors;
 use crate::column_family::ColumnFamilyDescriptor;
+use crate::file_checksum::{FileChecksum, WrittenChecksum, while_written};
 use crate::in_force::{resolve_objects, sanitize_column_family};
 use outcrop_base::keys::internal_key;
 use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
@@ -45,6 +46,8 @@ pub struct ExternalFileInfo {
     pub smallest_key: Vec<u8>,
     /// Its last user key, or the end of its last range tombstone.
     pub largest_key: Vec<u8>,
+    /// Its checksum as a whole, if [`SstFileWriter::create_with`] was told to make one.
+    pub file_checksum: Option<FileChecksum>,
 }
 
 /// Writes one table file for [`crate::Db::ingest_external_files`].
@@ -70,6 +73,7 @@ pub struct SstFileWriter {
     writer: TableWriter,
     last_key: Option<Vec<u8>>,
     collectors: Option<Collectors>,
+    checksum: Option<WrittenChecksum>,
 }
 
 impl SstFileWriter {
@@ -79,13 +83,24 @@ impl SstFileWriter {
         env: &Env,
         descriptor: &ColumnFamilyDescriptor,
     ) -> Result<SstFileWriter> {
+        SstFileWriter::create_with(path, env, descriptor, &DbOptions::default())
+    }
+
+    /// [`SstFileWriter::create`] for a database of these options: their `file_checksum_gen_factory` counts.
+    pub fn create_with(
+        path: impl AsRef<Path>,
+        env: &Env,
+        descriptor: &ColumnFamilyDescriptor,
+        db: &DbOptions,
+    ) -> Result<SstFileWriter> {
         let mut descriptor = descriptor.clone();
         resolve_objects(&mut descriptor)?;
         validate::table(&descriptor.options.table)?;
-        sanitize_column_family(&mut descriptor, &DbOptions::default());
+        sanitize_column_family(&mut descriptor, db);
         let (options, parts) = (&descriptor.options, &descriptor.parts);
         let write = OpenWrite { buffer_size: BUFFER_BYTES, ..OpenWrite::default() };
         let file = env.fs.create(path.as_ref(), write)?;
+        let (file, checksum) = while_written(file, db.file_checksum_gen_factory);
         let bottom = options.num_levels as usize - 1;
         let writer = TableWriter::new(
             file,
@@ -113,7 +128,7 @@ impl SstFileWriter {
         let comparator = parts.comparator.clone();
         let collectors = Collectors::new(&parts.collectors, UNKNOWN_COLUMN_FAMILY, None);
         let path = path.as_ref().to_path_buf();
-        Ok(SstFileWriter { path, comparator, writer, last_key: None, collectors })
+        Ok(SstFileWriter { path, comparator, writer, last_key: None, collectors, checksum })
     }
 
     /// Sets `key` to `value`.
@@ -231,6 +246,7 @@ impl SstFileWriter {
             num_entries,
             smallest_key: user_key(&summary.smallest),
             largest_key: user_key(&summary.largest),
+            file_checksum: self.checksum.map(|sum| sum.finish()),
         })
     }
 }

@@ -109,6 +109,13 @@ impl TableMeta {
         (self.preserved(field::CHECKSUM_FUNCTION), self.preserved(field::CHECKSUM))
     }
 
+    /// Notes name and value of such a checksum.
+    pub fn set_checksum(&mut self, function: &[u8], checksum: &[u8]) {
+        self.preserved.retain(|(tag, _)| *tag != field::CHECKSUM && *tag != field::CHECKSUM_FUNCTION);
+        self.preserved.push((field::CHECKSUM, checksum.to_vec()));
+        self.preserved.push((field::CHECKSUM_FUNCTION, function.to_vec()));
+    }
+
     /// Notes the oldest and the newest user-defined timestamp in it.
     pub fn set_timestamps(&mut self, oldest: &[u8], newest: &[u8]) {
         self.preserved.push((field::MIN_TIMESTAMP, oldest.to_vec()));

@@ -29,6 +29,38 @@ pub enum WalRecoveryMode {
     SkipAnyCorruptedRecords = 3,
 }
 
+/// The function that checksums of whole files are made by: the one that RocksDB has.
+///
+/// ```
+/// # use outcrop_options as outcrop;
+/// use outcrop::{DbOptions, FileChecksumGenFactory};
+///
+/// let factory = Some(FileChecksumGenFactory::Crc32c);
+/// let options = DbOptions { file_checksum_gen_factory: factory, ..DbOptions::default() };
+/// # assert_ne!(options, DbOptions::default());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FileChecksumGenFactory {
+    /// CRC-32C. Source: RocksDB `util/file_checksum_helper.h`, `FileChecksumGenCrc32cFactory`.
+    Crc32c,
+}
+
+impl FileChecksumGenFactory {
+    /// Its name in an OPTIONS file.
+    pub fn name(self) -> &'static str {
+        match self {
+            FileChecksumGenFactory::Crc32c => "FileChecksumGenCrc32cFactory",
+        }
+    }
+
+    /// The name of its function, which the MANIFEST has beside each checksum.
+    pub fn function(self) -> &'static str {
+        match self {
+            FileChecksumGenFactory::Crc32c => "FileChecksumCrc32c",
+        }
+    }
+}
+
 /// Settings of the whole database: plain data, written to the OPTIONS file.
 ///
 /// ```
@@ -125,6 +157,9 @@ pub struct DbOptions {
     pub write_dbid_to_manifest: bool,
     /// The file IDENTITY holds the database's identity. One of the two must. Default true.
     pub write_identity_file: bool,
+    /// The MANIFEST has a checksum of each table and blob file that is written from here on, as a whole, for backups and for
+    /// programs that copy the files. Costs one pass over the bytes as they are written. Default `None`: it has none.
+    pub file_checksum_gen_factory: Option<FileChecksumGenFactory>,
     /// Settings that have no field here.
     pub kept: Kept,
 }
@@ -168,6 +203,7 @@ impl Default for DbOptions {
             allow_ingest_behind: false,
             write_dbid_to_manifest: true,
             write_identity_file: true,
+            file_checksum_gen_factory: None,
             kept: Kept::default(),
         }
     }

@@ -377,7 +377,6 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
     fixed newer Written "enforce_single_del_contracts" Kind::Flag, "true";
     fixed newer Written "enforce_write_buffer_manager_during_recovery" Kind::Flag, "true";
     mutable newer Written "fast_sst_open" Kind::Flag, "false";
-    fixed old Written "file_checksum_gen_factory" Kind::Object, "nullptr";
     fixed old Written "flush_verify_memtable_count" Kind::Flag, "true";
     fixed newer Written "follower_catchup_retry_count" Kind::Number64, "10";
     fixed newer Written "follower_catchup_retry_wait_ms" Kind::Number64, "100";

@@ -21,7 +21,7 @@ pub mod validate;
 pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle, Prepopulate};
 pub use compaction::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
 pub use compression::{CompressionOptions, CompressionType};
-pub use db::{DbOptions, WalRecoveryMode};
+pub use db::{DbOptions, FileChecksumGenFactory, WalRecoveryMode};
 pub use table::{BlockBasedTableOptions, DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
 
 /// The checksum with this number in RocksDB's headers.

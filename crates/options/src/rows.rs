@@ -4,8 +4,9 @@
 use crate::file::each_pair;
 use crate::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStopStyle, CompactionStyle,
-    CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions, FilterPolicy,
-    IndexShortening, IndexType, Prepopulate, UniversalCompactionOptions, WalRecoveryMode,
+    CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions,
+    FileChecksumGenFactory, FilterPolicy, IndexShortening, IndexType, Prepopulate,
+    UniversalCompactionOptions, WalRecoveryMode,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::{Error, PrefixExtractor, Result};
@@ -130,6 +131,20 @@ impl OptionValue for Option<String> {
             name.push_str(part.split_once('=')?.1);
         }
         Some(Some(name))
+    }
+}
+
+impl OptionValue for Option<FileChecksumGenFactory> {
+    fn print(&self) -> String {
+        self.map_or_else(|| "nullptr".to_string(), |factory| factory.name().to_string())
+    }
+
+    fn parse(text: &str) -> Option<Option<FileChecksumGenFactory>> {
+        let factory = FileChecksumGenFactory::Crc32c;
+        match Option::<String>::parse(text)? {
+            None => Some(None),
+            Some(name) => (name == factory.name()).then_some(Some(factory)),
+        }
     }
 }
 
@@ -427,6 +442,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "allow_ingest_behind" => allow_ingest_behind,
     fixed "write_dbid_to_manifest" => write_dbid_to_manifest,
     fixed "write_identity_file" => write_identity_file,
+    fixed "file_checksum_gen_factory" => file_checksum_gen_factory,
 );
 
 /// Options of a column family.

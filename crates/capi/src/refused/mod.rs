@@ -27,13 +27,6 @@ use libc::c_void;
 /// Any pointer: nothing here looks behind one.
 type Ptr = *mut c_void;
 
-refused! { DATABASE_REFUSED:
-    "checksums of whole files are not recorded; rocksdb_verify_checksum reads every block" {
-        rocksdb_verify_file_checksums(Ptr) @ errptr;
-        rocksdb_verify_file_checksums_with_options(Ptr, Ptr) @ errptr;
-    }
-}
-
 /// Setters of objects whose makers are refused.
 macro_rules! refused_objects {
     ($($name:ident $option:literal $why:literal;)*) => {

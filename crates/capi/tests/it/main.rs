@@ -9,6 +9,7 @@ mod collectors;
 mod compatibility;
 mod db_options;
 mod faults;
+mod file_checksums;
 mod library;
 mod limits;
 mod listeners;

@@ -9,13 +9,11 @@ use super::options::{SharedFileCheck, SharedFileNaming};
 use crate::live_files::{LiveFileStorage, StorageFileKind};
 use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::{Access, FileSystem, OpenRead};
+use outcrop_options::FileChecksumGenFactory;
 use outcrop_table::{TableReader, TableReaderOptions};
 use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
-
-/// The name of the function that RocksDB makes checksums of whole files with.
-const CRC32C_FUNCTION: &str = "FileChecksumCrc32c";
 
 /// Names of kinds of storage, by RocksDB's numbers. Source: RocksDB `temperature_to_string`.
 const TEMPERATURES: &[(u8, &str)] = &[(4, "kHot"), (8, "kWarm"), (10, "kCool"), (12, "kCold"), (16, "kIce")];
@@ -220,8 +218,8 @@ fn table_session(fs: &dyn FileSystem, path: &Path) -> Result<String> {
 
 /// The checksum that the MANIFEST has of a whole file, if it is one of ours.
 fn recorded(file: &LiveFileStorage) -> Option<Expected> {
-    let crc =
-        <[u8; 4]>::try_from(&file.checksum[..]).ok().filter(|_| file.checksum_function == CRC32C_FUNCTION);
+    let ours = file.checksum_function == FileChecksumGenFactory::Crc32c.function();
+    let crc = <[u8; 4]>::try_from(&file.checksum[..]).ok().filter(|_| ours);
     crc.map(|bytes| Expected { crc: u32::from_be_bytes(bytes), by: "the MANIFEST".to_string() })
 }
 

@@ -9,6 +9,7 @@
 
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
+use crate::file_checksum::{WrittenChecksum, while_written};
 use crate::read::blob;
 use crate::table_cache::TableCache;
 use outcrop_base::Result;
@@ -219,6 +220,8 @@ struct OpenBlobFile {
     writer: BlobWriter,
     /// Its part of block cache keys, if values go there.
     cache_file_id: Option<u64>,
+    /// The checksum of the whole file, if the options ask for it.
+    checksum: Option<WrittenChecksum>,
 }
 
 /// The blob files that a job wrote, and what of those it read is garbage now.
@@ -273,7 +276,7 @@ impl<'a> BlobOutput<'a> {
         if self.open.is_none() {
             self.open = Some(self.create(reserve())?);
         }
-        let OpenBlobFile { number, writer, cache_file_id } = self.open.as_mut().expect("opened above");
+        let OpenBlobFile { number, writer, cache_file_id, .. } = self.open.as_mut().expect("opened above");
         let number = *number;
         index.clear();
         let reference = writer.add(user_key, value)?;
@@ -300,6 +303,7 @@ impl<'a> BlobOutput<'a> {
         };
         let file = self.ctx.env.fs.create(&file_name::blob(&self.ctx.path, number), options)?;
         let file = self.ctx.pacing.file(file, plan.level);
+        let (file, checksum) = while_written(file, self.ctx.options.file_checksum_gen_factory);
         let options = BlobWriterOptions {
             file_number: number.0,
             column_family_id: self.cf.id(),
@@ -308,11 +312,11 @@ impl<'a> BlobOutput<'a> {
         };
         let cache = self.cf.block_cache.as_ref().filter(|_| plan.warm);
         let cache_file_id = cache.map(|_| Cache::new_file_id());
-        Ok(OpenBlobFile { number, writer: BlobWriter::new(file, options)?, cache_file_id })
+        Ok(OpenBlobFile { number, writer: BlobWriter::new(file, options)?, cache_file_id, checksum })
     }
 
     fn finish_open(&mut self) -> Result<()> {
-        let Some(OpenBlobFile { number, mut writer, cache_file_id }) = self.open.take() else {
+        let Some(OpenBlobFile { number, mut writer, cache_file_id, checksum }) = self.open.take() else {
             return Ok(());
         };
         let summary = writer.finish()?;
@@ -322,8 +326,10 @@ impl<'a> BlobOutput<'a> {
         timer.micros(HistogramKind::BlobDbBlobFileSyncMicros);
         Watch::from(&watching).count(Ticker::BlobDbBlobFileSynced, 1);
         self.ctx.file_added(file_name::blob(&self.ctx.path, number), summary.total_bytes);
+        let checksum = checksum.map(|sum| sum.finish());
         self.done.push(Arc::new(BlobFile {
             number,
+            checksum: checksum.map(|sum| (sum.function.into_bytes(), sum.checksum)).unwrap_or_default(),
             total_count: summary.count,
             total_bytes: summary.total_bytes,
             cache_file_id: cache_file_id.map_or_else(OnceLock::new, OnceLock::from),

@@ -7,6 +7,7 @@ use super::stream::CompactionStream;
 use crate::collectors::Collectors;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
+use crate::file_checksum::{FileChecksum, WrittenChecksum, while_written};
 use crate::info_log::{LogLevel, log_at};
 use crate::partitioner::SstPartitioner;
 use crate::table_cache;
@@ -232,6 +233,8 @@ struct OpenTable {
     written: Option<EntryDigest>,
     /// The application's collectors, which see its entries.
     collectors: Option<Collectors>,
+    /// The checksum of the whole file, if the options ask for it.
+    checksum: Option<WrittenChecksum>,
 }
 
 /// A summary of entries and their order.
@@ -266,6 +269,7 @@ impl OpenTable {
         };
         let file = ctx.env.fs.create(&file_name::table(&ctx.path, number), options)?;
         let file = ctx.pacing.file(file, plan.level);
+        let (file, checksum) = while_written(file, ctx.options.file_checksum_gen_factory);
         let creation_time = ctx.env.clock.now_micros() / 1_000_000;
         let writer = TableWriter::new(
             file,
@@ -301,6 +305,7 @@ impl OpenTable {
             reference,
             written,
             collectors,
+            checksum,
         })
     }
 
@@ -390,6 +395,7 @@ impl OpenTable {
         if let Some((oldest, newest)) = stamp(OLDEST_TIMESTAMP).zip(stamp(NEWEST_TIMESTAMP)) {
             file.set_timestamps(&oldest, &newest);
         }
+        FileChecksum::of_table(self.checksum.map(|sum| sum.finish()).as_ref(), &mut file);
         file.smallest_seq = summary.smallest_seq;
         file.largest_seq = summary.largest_seq;
         file.epoch = plan.epoch;

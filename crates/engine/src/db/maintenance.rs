@@ -10,7 +10,7 @@ use crate::events::reasons::FlushReason;
 use crate::features::checkpoint;
 use crate::features::db_options;
 use crate::features::export_import::{self, ExportedColumnFamily, ImportColumnFamilyOptions};
-use crate::features::ingest::{self, IngestExternalFileOptions};
+use crate::features::ingest::{self, Candidate, IngestExternalFileOptions};
 use crate::features::updates::{self, UpdatesSince};
 use crate::features::waiting::{self, Wait, WaitForCompactOptions};
 use crate::features::wal_files::{self, WalFile};
@@ -19,11 +19,12 @@ use crate::obsolete_files::purge_obsolete_files;
 use crate::options_file;
 use crate::properties;
 use crate::property_maps;
+use crate::sst_file_writer::ExternalFileInfo;
 use crate::stopping;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_options::DbOptions;
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 
 /// # Maintenance
@@ -537,8 +538,23 @@ impl Db {
         paths: &[P],
         options: &IngestExternalFileOptions,
     ) -> Result<()> {
-        let paths: Vec<PathBuf> = paths.iter().map(|path| path.as_ref().to_path_buf()).collect();
-        ingest::ingest(&self.core, cf, &paths, options)
+        let files: Vec<Candidate> = paths.iter().map(|path| path.as_ref().into()).collect();
+        ingest::ingest(&self.core, cf, &files, options)
+    }
+
+    /// As [`Db::ingest_external_files_cf_with`], of files as [`crate::SstFileWriter::finish`] told of them: those that were made with a
+    /// checksum come with it. Without `file_checksum_gen_factory` the database keeps none, and looks at none.
+    ///
+    /// # Errors
+    /// As there; Corruption if a file does not have its checksum; InvalidArgument if that is of another function.
+    pub fn ingest_written_files(
+        &self,
+        cf: &ColumnFamilyHandle,
+        files: &[ExternalFileInfo],
+        options: &IngestExternalFileOptions,
+    ) -> Result<()> {
+        let files: Vec<Candidate> = files.iter().map(Candidate::from).collect();
+        ingest::ingest(&self.core, cf, &files, options)
     }
 
     /// Keeps obsolete files from being removed until [`Db::enable_file_deletions`].

@@ -13,6 +13,7 @@ use super::staging::Staging;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::copy_file::{copy_file, link_or_copy};
 use crate::core::Core;
+use crate::file_checksum::{FileChecksum, check_function, of_file};
 use crate::info_log::log_line;
 use crate::live_files::DeletionsOnHold;
 use crate::pending_outputs::PendingOutputs;
@@ -82,6 +83,8 @@ pub struct ExportedFile {
     pub largest_seq: u64,
     /// Orders tables of level 0; 0: their sequence numbers do.
     pub epoch: u64,
+    /// Its checksum as a whole, if the database had one; kept by the importing database if it keeps checksums.
+    pub file_checksum: Option<FileChecksum>,
 }
 
 /// How files are imported.
@@ -143,6 +146,7 @@ fn exported(level: usize, table: &TableFile, dir: &Path) -> ExportedFile {
         smallest_seq: table.smallest_seq.0,
         largest_seq: table.largest_seq.0,
         epoch: table.epoch,
+        file_checksum: FileChecksum::recorded(table.checksum()),
     }
 }
 
@@ -286,6 +290,14 @@ fn validate_external(
     imported.tail_size = size.saturating_sub(properties.data_size);
     imported.creation_time = core.ctx.env.clock.now_micros() / 1_000_000;
     imported.oldest_ancestor_time = imported.creation_time;
+    if let Some(factory) = core.ctx.options.file_checksum_gen_factory {
+        let known = file.file_checksum.clone().filter(|known| check_function(factory, known).is_ok());
+        let checksum = match known {
+            Some(known) => known,
+            None => of_file(&*core.ctx.env.fs, &source, size, factory)?,
+        };
+        FileChecksum::of_table(Some(&checksum), &mut imported);
+    }
     Ok(Imported { source, level: file.level, age: (file.epoch, imported.largest_seq.0), table: imported })
 }
 

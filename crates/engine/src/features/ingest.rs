@@ -20,8 +20,10 @@ use crate::core::Core;
 use crate::events::Event;
 use crate::events::info::ExternalFileIngestionInfo;
 use crate::events::reasons::FlushReason;
+use crate::file_checksum::{FileChecksum, check_function, of_file, verify_file};
 use crate::info_log::log_line;
 use crate::pending_outputs::PendingOutputs;
+use crate::sst_file_writer::ExternalFileInfo;
 use crate::state::CfState;
 use crate::stats::Ingested;
 use crate::table_bounds::boundaries;
@@ -73,6 +75,9 @@ pub struct IngestExternalFileOptions {
     pub fail_if_not_bottommost_level: bool,
     /// Every block of the files is verified first. Default false.
     pub verify_checksums_before_ingest: bool,
+    /// Checksums that are given with whole files, by [`crate::Db::ingest_written_files`], are compared with the files; otherwise
+    /// they are believed. Default true.
+    pub verify_file_checksum: bool,
 }
 
 impl Default for IngestExternalFileOptions {
@@ -86,6 +91,7 @@ impl Default for IngestExternalFileOptions {
             ingest_behind: false,
             fail_if_not_bottommost_level: false,
             verify_checksums_before_ingest: false,
+            verify_file_checksum: true,
         }
     }
 }
@@ -101,18 +107,38 @@ struct External {
     largest: Vec<u8>,
     unique_id: [u64; 2],
     tail_size: u64,
+    checksum: Option<FileChecksum>,
+}
+
+/// A file to take in.
+pub struct Candidate {
+    path: PathBuf,
+    /// Its checksum as a whole, if it came with one.
+    checksum: Option<FileChecksum>,
+}
+
+impl From<&Path> for Candidate {
+    fn from(path: &Path) -> Candidate {
+        Candidate { path: path.to_path_buf(), checksum: None }
+    }
+}
+
+impl From<&ExternalFileInfo> for Candidate {
+    fn from(file: &ExternalFileInfo) -> Candidate {
+        Candidate { path: file.path.clone(), checksum: file.file_checksum.clone() }
+    }
 }
 
 /// See [`crate::Db::ingest_external_files`].
 pub fn ingest(
     core: &Core,
     cf: &ColumnFamilyHandle,
-    paths: &[PathBuf],
+    candidates: &[Candidate],
     options: &IngestExternalFileOptions,
 ) -> Result<()> {
     core.ctx.check_not_closed()?;
     core.ctx.check_owns(cf)?;
-    if paths.is_empty() {
+    if candidates.is_empty() {
         return Err(Error::invalid_argument("no files to ingest"));
     }
     if cf.has_timestamps() {
@@ -126,8 +152,10 @@ pub fn ingest(
         ));
     }
     let comparator = &cf.comparator;
-    let mut files: Vec<External> =
-        paths.iter().map(|path| validate_external(&core.ctx, cf, path, options)).collect::<Result<_>>()?;
+    let mut files = Vec::new();
+    for candidate in candidates {
+        files.push(validate_external(&core.ctx, cf, candidate, options)?);
+    }
     let overlapping = sort_files(comparator, &mut files);
     if overlapping && options.ingest_behind {
         return Err(Error::not_supported("files with overlapping ranges cannot be ingested behind"));
@@ -193,6 +221,7 @@ fn link_or_copy_in(
     let mut table = TableFile::new(number, file.size, file.smallest.clone(), file.largest.clone());
     table.unique_id = Some(file.unique_id);
     table.tail_size = file.tail_size;
+    FileChecksum::of_table(file.checksum.as_ref(), &mut table);
     table.creation_time = core.ctx.env.clock.now_micros() / 1_000_000;
     table.oldest_ancestor_time = table.creation_time;
     Ok(table)
@@ -399,9 +428,10 @@ impl Drop for NoNewCompactions<'_> {
 fn validate_external(
     ctx: &DbContext,
     cf: &ColumnFamily,
-    path: &Path,
+    candidate: &Candidate,
     options: &IngestExternalFileOptions,
 ) -> Result<External> {
+    let path = &candidate.path;
     let read = OpenRead { access: Access::Sequential, ..OpenRead::default() };
     let file = ctx.env.fs.open_read(path, read)?;
     let size = file.size();
@@ -454,7 +484,28 @@ fn validate_external(
         largest,
         unique_id: table.unique_id(),
         tail_size: size.saturating_sub(properties.data_size),
+        checksum: checksum_of(ctx, candidate, size, options)?,
     })
+}
+
+/// The checksum that the MANIFEST will have of the file as a whole, if the database keeps such.
+///
+/// # Errors
+/// Corruption if it came with another; InvalidArgument if that is of another function.
+fn checksum_of(
+    ctx: &DbContext,
+    candidate: &Candidate,
+    size: u64,
+    options: &IngestExternalFileOptions,
+) -> Result<Option<FileChecksum>> {
+    let (path, fs) = (&candidate.path, &*ctx.env.fs);
+    let Some(factory) = ctx.options.file_checksum_gen_factory else { return Ok(None) };
+    match &candidate.checksum {
+        None => return of_file(fs, path, size, factory).map(Some),
+        Some(given) if options.verify_file_checksum => verify_file(fs, path, size, factory, given)?,
+        Some(given) => check_function(factory, given)?,
+    }
+    Ok(candidate.checksum.clone())
 }
 
 /// Sorts by first key unless files overlap, which then stay in the order they were given in: true.

@@ -17,6 +17,7 @@ mod crash_features;
 mod damage;
 mod every_byte;
 mod export_import;
+mod file_checksums;
 mod foreign;
 mod full_disk;
 mod handles;

@@ -31,6 +31,7 @@ const TEXTS: &[&str] = &[
     "{size_ratio=9;}",
     "{age_for_warm=9;}",
     "/elsewhere",
+    "FileChecksumGenCrc32cFactory",
 ];
 
 /// Changes the option of `row` from its default.
@@ -85,6 +86,7 @@ fn options_of_the_database() {
         avoid_flush_during_shutdown, max_manifest_file_size, keep_log_file_num, compaction_readahead_size,
         writable_file_max_buffer_size, atomic_flush, db_write_buffer_size, stats_dump_period_sec,
         allow_ingest_behind, write_dbid_to_manifest, write_identity_file,
+        file_checksum_gen_factory,
         ; without
         // Options that are only kept have rows of their own in `kept.rs`.
         kept,

@@ -162,7 +162,7 @@ const WORDS: &[(&str, &[&str])] = &[
     ("compaction_filter_factory", &["nullptr"]),
     ("sst_partitioner_factory", PARTITIONERS),
     ("compression_manager", &["nullptr"]),
-    ("file_checksum_gen_factory", &["nullptr"]),
+    ("file_checksum_gen_factory", &["nullptr", "FileChecksumGenCrc32cFactory"]),
     ("wal_filter", &["nullptr"]),
     ("user_defined_index_factory", &["nullptr"]),
     ("flush_block_policy_factory", &["FlushBlockBySizePolicyFactory"]),
