@@ -40,6 +40,7 @@ impl Default for rocksdb_compaction_options_t {
 impl rocksdb_compaction_options_t {
     fn get(&self) -> CompactFilesOptions {
         CompactFilesOptions {
+            output_path_id: None,
             compression: self.compression,
             output_file_size_limit: Some(self.output_file_size_limit),
             max_subcompactions: (self.max_subcompactions > 0).then_some(self.max_subcompactions),
@@ -145,17 +146,15 @@ unsafe fn compact_files(
     options.settings.check()?;
     let output_level = usize::try_from(output_level)
         .map_err(|_| Error::invalid_argument(format!("there is no level {output_level} to compact to")))?;
-    // Below 0 the path is chosen, among one.
-    if output_path_id > 0 {
-        return Err(Error::invalid_argument(format!("there is no path {output_path_id}, only one")));
-    }
+    // Below 0 the path is to be chosen.
+    let how = CompactFilesOptions { output_path_id: u32::try_from(output_path_id).ok(), ..options.get() };
     // SAFETY: null, or a live object.
     if let Some(info) = unsafe { info.as_mut() } {
-        let told = db.compact_files_cf_telling(cf, &files, output_level, &options.get())?;
+        let told = db.compact_files_cf_telling(cf, &files, output_level, &how)?;
         *info = rocksdb_compactionjobinfo_t::new(&told);
         return Ok(told.output_files);
     }
-    let written = db.compact_files_cf_with(cf, &files, output_level, &options.get())?;
+    let written = db.compact_files_cf_with(cf, &files, output_level, &how)?;
     Ok(written.into_iter().map(|number| db.table_path(number)).collect())
 }
 

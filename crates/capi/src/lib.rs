@@ -130,7 +130,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         env::THREAD_NOTES,
         env::POOL_NOTES,
         live_files_storage::LIVEFILES_STORAGE_INFO_OPTIONS_NOTES,
-        options::PATH_NOTES,
         options_kept::OPTIONS_NOTES,
         options_kept::SET_NOTES,
         read_options::READ_NOTES,

@@ -4,12 +4,12 @@ use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
 use crate::resources::rocksdb_dbpath_t;
-use crate::settings::{Fate, Field, Flag, Note, Settings};
+use crate::settings::{Field, Flag, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
 use crate::table_options::rocksdb_block_based_table_options_t;
 use libc::{c_char, c_double, c_int, c_uint, size_t};
 use outcrop::options::LoadedOptions;
-use outcrop::options::{CompressionType, DataBlockIndexType, DbOptions, FilterPolicy};
+use outcrop::options::{CompressionType, DataBlockIndexType, DbOptions, DbPath, FilterPolicy};
 use outcrop::{
     Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, ColumnFamilyParts, Db, DbBuilder,
     DbObjects, Env, EventListener, RateLimiter, RateLimiterOptions, Result, Statistics,
@@ -447,35 +447,18 @@ functions! {
     }
 
     rocksdb_options_set_db_paths(paths: *const *const rocksdb_dbpath_t, count: size_t) |o| {
-        refuse_paths(o, "db_paths", paths, count);
+        o.db.db_paths = path_list(paths, count);
     }
 
     rocksdb_options_set_cf_paths(paths: *const *const rocksdb_dbpath_t, count: size_t) |o| {
-        refuse_paths(o, "cf_paths", paths, count);
+        o.cf.cf_paths = path_list(paths, count);
     }
 }
 
-pub(crate) const PATH_NOTES: &[Note] = {
-    const WHY: &str = "tables lie in the directory of their database alone";
-    &[
-        Note { function: "rocksdb_options_set_db_paths", fate: Fate::Checked, why: WHY },
-        Note { function: "rocksdb_options_set_cf_paths", fate: Fate::Checked, why: WHY },
-    ]
-};
-
-/// Tables live in the database's directory; other places for them are refused.
-unsafe fn refuse_paths(
-    options: &mut rocksdb_options_t,
-    name: &'static str,
-    paths: *const *const rocksdb_dbpath_t,
-    count: size_t,
-) {
-    options.settings.allow(name);
-    if count > 0 {
-        // SAFETY: the caller passes `count` live paths.
-        let first = unsafe { &**paths };
-        options.settings.refuse(name, &first.path);
-    }
+/// The paths that a caller lists.
+unsafe fn path_list(paths: *const *const rocksdb_dbpath_t, count: size_t) -> Vec<DbPath> {
+    // SAFETY: the caller passes `count` live paths.
+    (0..count).map(|i| unsafe { (**paths.add(i)).0.clone() }).collect()
 }
 
 #[unsafe(no_mangle)]

@@ -8,7 +8,7 @@ use crate::options::rocksdb_options_t;
 use crate::refused::rocksdb_cuckoo_table_options_t;
 use crate::settings::{Fate, Note};
 use libc::{c_char, c_int, c_void, size_t};
-use outcrop::CompactionStyle;
+use outcrop::{CompactionStyle, DbPath};
 
 /// Objects without contents.
 macro_rules! inert {
@@ -146,16 +146,14 @@ pub unsafe extern "C" fn rocksdb_walfilter_destroy(filter: *mut rocksdb_walfilte
     })
 }
 
-pub struct rocksdb_dbpath_t {
-    pub(crate) path: String,
-}
+pub struct rocksdb_dbpath_t(pub(crate) DbPath);
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_dbpath_create(
     path: *const c_char,
-    _target_size: u64,
+    target_size: u64,
 ) -> *mut rocksdb_dbpath_t {
-    boundary!(hand_out(rocksdb_dbpath_t { path: text(path) }))
+    boundary!(hand_out(rocksdb_dbpath_t(DbPath::new(text(path), target_size))))
 }
 
 #[unsafe(no_mangle)]
@@ -171,8 +169,6 @@ pub(crate) const KEPT_NOTES: &[Note] = &[
     ),
     kept("rocksdb_options_set_db_host_id", "tables do not name a host"),
     kept("rocksdb_options_get_db_host_id", "tables do not name a host"),
-    kept("rocksdb_dbpath_create", "one path alone is supported, and its target size limits nothing"),
-    kept("rocksdb_dbpath_destroy", "one path alone is supported, and its target size limits nothing"),
     kept("rocksdb_memory_allocator_destroy", "the engine's memory comes from mappings of its own"),
     kept("rocksdb_walfilter_create", "options that it is given to do not open"),
     kept("rocksdb_walfilter_destroy", "options that it is given to do not open"),

@@ -154,6 +154,12 @@ kept_settings! { rocksdb_flushoptions_t, FLUSH_NOTES:
     }
 }
 
+engine_settings! { rocksdb_compactoptions_t:
+    "target_path_id" [options.target_path_id]
+        set rocksdb_compactoptions_set_target_path_id(c_int)
+        get rocksdb_compactoptions_get_target_path_id -> c_int;
+}
+
 engine_settings! { rocksdb_flushwaloptions_t:
     "sync" [sync]
         set rocksdb_flushwaloptions_set_sync(Flag)
@@ -175,10 +181,6 @@ kept_settings! { rocksdb_compactoptions_t, COMPACT_NOTES:
             set rocksdb_compactoptions_set_blob_garbage_collection_policy get rocksdb_compactoptions_get_blob_garbage_collection_policy -> c_int;
         "blob_garbage_collection_age_cutoff" c_double = -1.0;
             set rocksdb_compactoptions_set_blob_garbage_collection_age_cutoff get rocksdb_compactoptions_get_blob_garbage_collection_age_cutoff -> c_double;
-    }
-    Accepted "tables go to the level that the shape of the tree asks for" {
-        "target_path_id" c_int = 0;
-            set rocksdb_compactoptions_set_target_path_id get rocksdb_compactoptions_get_target_path_id -> c_int;
     }
 }
 

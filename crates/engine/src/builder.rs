@@ -347,7 +347,7 @@ impl DbBuilder {
     /// - IoError naming the LOCK file: it is open.
     /// - Corruption: there are no files.
     /// - InvalidArgument: a column family is in another order of keys than given, or not named and `options` refuses such.
-    /// - NotSupported: user timestamps, transactions that are not `WRITE_COMMITTED`, tables named as by LevelDB.
+    /// - NotSupported: user timestamps, transactions that are not `WRITE_COMMITTED`, tables named as by LevelDB, or in several paths.
     /// - IoError of reading or writing. Repair again: what was there is there still, or is in `lost/` and was taken over.
     ///
     /// But for the last case nothing was changed.
@@ -475,7 +475,8 @@ impl Db {
         Db::destroy_in(path, &DbOptions::default(), &Env::posix())
     }
 
-    /// [`Db::destroy`] in the files of `env`, of a database opened with `options`: they say where its WALs are.
+    /// [`Db::destroy`] in the files of `env`, of a database opened with `options`: they say where its WALs are, and in which `db_paths` its
+    /// tables.
     ///
     /// # Errors
     /// As there.

@@ -36,6 +36,8 @@ pub struct DbContext {
     pub env: Env,
     /// Directory of the database.
     pub path: PathBuf,
+    /// Every directory that may hold its tables and blob files, the database's first. Changed as column families with paths are opened.
+    pub data_dirs: ArcSwap<Vec<PathBuf>>,
     /// Directory of its WALs.
     pub wal_dir: PathBuf,
     /// Settings of the whole database, as it was opened. Those that can change are in [`DbContext::live`].
@@ -94,6 +96,7 @@ impl DbContext {
         let monitor = Monitor { statistics: None, clock: env.clock.clone() };
         DbContext {
             env,
+            data_dirs: ArcSwap::from_pointee(vec![path.clone()]),
             path,
             wal_dir,
             tables: Arc::new(tables),

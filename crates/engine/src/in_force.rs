@@ -56,6 +56,9 @@ pub fn sanitize_column_family(descriptor: &mut ColumnFamilyDescriptor, db: &DbOp
         ingest_behind: db.allow_ingest_behind,
         has_filter: parts.compaction_filter.is_some() || parts.compaction_filter_factory.is_some(),
     };
+    if descriptor.options.cf_paths.is_empty() {
+        descriptor.options.cf_paths.clone_from(&db.db_paths);
+    }
     let corrections = sanitize::column_family(&mut descriptor.options, &context);
     corrections.iter().map(|correction| format!("[{}] {correction}", descriptor.name)).collect()
 }

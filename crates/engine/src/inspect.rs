@@ -148,9 +148,15 @@ impl Db {
         &self.core().ctx.path
     }
 
-    /// Where the table of a number is, if there is one.
+    /// Where the table of a number is; if there is none, where it would be in the database's directory.
     pub fn table_path(&self, number: u64) -> PathBuf {
-        file_name::table(self.path(), FileNumber(number))
+        let number = FileNumber(number);
+        let found = self.column_families().into_iter().find_map(|cf| {
+            let view = cf.superversion.load_full();
+            let found = view.version.files().find(|(_, file)| file.number == number);
+            found.map(|(_, file)| file.path(self.path()))
+        });
+        found.unwrap_or_else(|| file_name::table(self.path(), number))
     }
 
     /// The identity it was given when it was created.
@@ -277,12 +283,12 @@ impl Db {
             // It keeps its files from being removed.
             let view = cf.superversion.load_full();
             for (_, table) in view.version.files() {
-                verify(file_name::table(&ctx.path, table.number), table.size, table.checksum())?;
+                verify(table.path(&ctx.path), table.size, table.checksum())?;
             }
             for blob in view.version.blob_files.values().map(|blob| &blob.file) {
                 let (function, checksum) = &blob.checksum;
                 let len = blob::file_len(blob.total_bytes);
-                verify(file_name::blob(&ctx.path, blob.number), len, (function, checksum))?;
+                verify(blob.path(&ctx.path), len, (function, checksum))?;
             }
         }
         Ok(())
@@ -314,7 +320,7 @@ fn counters(core: &Core) -> Counters {
 }
 
 fn live_file(ctx: &DbContext, cf: &ColumnFamily, level: usize, file: &TableFile) -> LiveFile {
-    let path = file_name::table(&ctx.path, file.number);
+    let path = file.path(&ctx.path);
     let table = ctx.tables.open(cf, file).ok();
     let properties = table.as_ref().map(|table| table.properties());
     LiveFile {
@@ -322,7 +328,7 @@ fn live_file(ctx: &DbContext, cf: &ColumnFamily, level: usize, file: &TableFile)
         level,
         number: file.number.0,
         name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-        directory: ctx.path.clone(),
+        directory: file.dir.as_deref().unwrap_or(&ctx.path).to_path_buf(),
         size: file.size,
         smallest_key: user_key(&file.smallest).to_vec(),
         largest_key: user_key(&file.largest).to_vec(),
@@ -383,7 +389,7 @@ fn size_in_table(
 
 /// Reads a table apart from the cache: a block that is cached was verified when it was read, not now.
 fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<()> {
-    let path = file_name::table(&ctx.path, file.number);
+    let path = file.path(&ctx.path);
     let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
     let options = TableReaderOptions {
         comparator: cf.comparator.clone(),

@@ -117,6 +117,7 @@ mod open;
 mod options_file;
 mod panic;
 mod partitioner;
+mod paths;
 mod pending_outputs;
 mod prepared;
 mod properties;
@@ -197,7 +198,7 @@ pub use outcrop_monitor::{
     HistogramData, HistogramKind, IoStats, PerfContext, PerfLevel, PerfMetric, Statistics, StatsLevel, Ticker,
 };
 pub use outcrop_options::{
-    BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions,
+    BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, DbPath,
     FileChecksumGenFactory, FilterPolicy, WalRecoveryMode,
 };
 pub use outcrop_table::TableProperties;
@@ -238,7 +239,7 @@ pub mod options {
     pub use outcrop_options::file::LoadedOptions;
     pub use outcrop_options::{
         BlockBasedTableOptions, ColumnFamilyOptions, CompactionPri, CompactionStopStyle, CompactionStyle,
-        CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, FifoCompactionOptions,
+        CompressionOptions, CompressionType, DataBlockIndexType, DbOptions, DbPath, FifoCompactionOptions,
         FileChecksumGenFactory, FilterPolicy, IndexShortening, IndexType, Prepopulate,
         UniversalCompactionOptions, WalRecoveryMode,
     };
@@ -248,6 +249,11 @@ pub mod options {
 #[cfg(doctest)]
 #[doc = include_str!("../../../README.md")]
 struct Readme;
+
+/// The example of docs/paths.md compiles, and runs.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/paths.md")]
+struct Paths;
 
 /// The examples of docs/timestamps.md compile, and run.
 #[cfg(doctest)]

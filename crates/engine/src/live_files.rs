@@ -11,10 +11,12 @@ use crate::core::Core;
 use crate::jobs::JobContext;
 use crate::manifest_file::snapshot_edits;
 use crate::obsolete_files::purge_obsolete_files;
+use crate::paths::in_one_directory;
 use outcrop_base::{Result, SeqNum};
+use outcrop_env::Env;
 use outcrop_env::file_system::parent_of;
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{FileNumber, Version, VersionEdit};
+use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionEdit};
 use outcrop_table::blob;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -181,6 +183,25 @@ pub struct Frozen {
     pub last_seq: SeqNum,
 }
 
+impl Frozen {
+    /// The edits of a database that has all these files in its own directory.
+    pub fn edits_of_one_directory(&self) -> Vec<VersionEdit> {
+        let mut edits = self.edits.clone();
+        for (_, file) in edits.iter_mut().flat_map(|edit| &mut edit.new_files) {
+            *file = in_one_directory(file);
+        }
+        edits
+    }
+
+    /// The bytes of a MANIFEST with these edits.
+    fn manifest_of_one_directory(&self) -> Result<Vec<u8>> {
+        let (fs, dir, number) = (Env::memory().fs, Path::new("/copy"), self.manifest.0);
+        fs.create_dir_all(dir)?;
+        ManifestWriter::create(&*fs, dir, number, &self.edits_of_one_directory())?;
+        fs.read_all(&file_name::manifest(dir, number))
+    }
+}
+
 /// Takes down what the database is, with writers excluded. For a caller that holds deletions back.
 ///
 /// # Errors
@@ -229,7 +250,25 @@ pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
 
 /// See [`crate::Db::live_files_storage_info`].
 pub fn storage_info(core: &Core, options: &LiveFilesOptions) -> Result<LiveFiles> {
+    listed(core, options, &freeze(core, options.wal_size_for_flush)?)
+}
+
+/// The same for a copy that has all files in one directory: the MANIFEST says so.
+pub fn storage_info_of_one_directory(core: &Core, options: &LiveFilesOptions) -> Result<LiveFiles> {
     let frozen = freeze(core, options.wal_size_for_flush)?;
+    let mut live = listed(core, options, &frozen)?;
+    let mut tables = frozen.versions.iter().flat_map(|version| version.files());
+    if tables.any(|(_, table)| table.path_id != 0) {
+        for file in live.files.iter_mut().filter(|file| file.kind == StorageFileKind::Manifest) {
+            file.replacement_contents = frozen.manifest_of_one_directory()?;
+            file.size = file.replacement_contents.len() as u64;
+            file.trim_to_size = false;
+        }
+    }
+    Ok(live)
+}
+
+fn listed(core: &Core, options: &LiveFilesOptions, frozen: &Frozen) -> Result<LiveFiles> {
     let mut files = Vec::new();
     for version in &frozen.versions {
         tables_and_blobs(core, version, &mut files);
@@ -262,13 +301,13 @@ pub fn storage_info(core: &Core, options: &LiveFilesOptions) -> Result<LiveFiles
 fn tables_and_blobs(core: &Core, version: &Version, files: &mut Vec<LiveFileStorage>) {
     let dir = &core.ctx.path;
     for (_, table) in version.files() {
-        let (path, kind) = (file_name::table(dir, table.number), StorageFileKind::Table);
+        let (path, kind) = (table.path(dir), StorageFileKind::Table);
         let mut file = LiveFileStorage::new(&path, table.number.0, kind, table.size);
         file.temperature = table.temperature();
         files.push(file.with_checksum(table.checksum()));
     }
     for blob in version.blob_files.values().map(|blob| &blob.file) {
-        let (path, size) = (file_name::blob(dir, blob.number), blob::file_len(blob.total_bytes));
+        let (path, size) = (blob.path(dir), blob::file_len(blob.total_bytes));
         let file = LiveFileStorage::new(&path, blob.number.0, StorageFileKind::Blob, size);
         files.push(file.with_checksum((&blob.checksum.0, &blob.checksum.1)));
     }

@@ -93,12 +93,12 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     let mut obsolete: Vec<_> = manifests.collect();
     for file in tables {
         jobs.ctx.tables.remove(file.number);
-        obsolete.push(file_name::table(&jobs.ctx.path, file.number));
+        obsolete.push(file.path(&jobs.ctx.path));
         LogEvent::new(&jobs.ctx, 0, "table_file_deletion")
             .number("file_number", file.number.0)
             .write(&jobs.ctx);
     }
-    obsolete.extend(blobs.iter().map(|file| file_name::blob(&jobs.ctx.path, file.number)));
+    obsolete.extend(blobs.iter().map(|file| file.path(&jobs.ctx.path)));
     drop(blobs);
     if !cached.is_empty() {
         // After the tables are closed: the blocks they pinned are removed too.
@@ -142,8 +142,11 @@ pub fn remove_quarantined(versions: &VersionSet) {
         state.column_families.values().flat_map(of).collect()
     };
     // A number is of a table or of a blob file.
-    let names =
-        |number| [file_name::table(&versions.ctx.path, number), file_name::blob(&versions.ctx.path, number)];
+    let dirs = versions.ctx.data_dirs.load_full();
+    let names = |number| {
+        let dirs = dirs.iter();
+        dirs.flat_map(move |dir| [file_name::table(dir, number), file_name::blob(dir, number)])
+    };
     for path in numbers.into_iter().filter(|number| !live.contains(number)).flat_map(names) {
         if versions.ctx.env.fs.exists(&path).unwrap_or(false) {
             remove(&versions.ctx, &path);
@@ -230,6 +233,20 @@ pub fn remove_leftovers(
         if obsolete {
             ctx.env.fs.remove_file(&ctx.path.join(&name))?;
             log_line!(ctx, "removed leftover {name}");
+        }
+    }
+    for dir in ctx.data_dirs.load().iter().skip(1) {
+        for name in ctx.env.fs.list(dir)? {
+            let (FileKind::Table(number) | FileKind::Blob(number)) = (match file_name::parse(&name) {
+                Some(kind) => kind,
+                None => continue,
+            }) else {
+                continue;
+            };
+            if number.0 < limit && !live.contains(&number) {
+                ctx.env.fs.remove_file(&dir.join(&name))?;
+                log_line!(ctx, "removed leftover {}", dir.join(&name).display());
+            }
         }
     }
     for name in ctx.env.fs.list(&ctx.wal_dir)? {

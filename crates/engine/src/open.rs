@@ -30,7 +30,7 @@ use outcrop_env::Env;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_monitor::Statistics;
-use outcrop_options::DbOptions;
+use outcrop_options::{DbOptions, DbPath};
 use outcrop_table::unique_id;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -96,6 +96,9 @@ fn open_with(
     event_log::opened(&ctx, &descriptors);
     for correction in corrections {
         log_line!(ctx, "{correction}");
+    }
+    for descriptor in &descriptors {
+        ctx.add_data_dirs(&descriptor.options.cf_paths)?;
     }
     let core = start(ctx, recovered, lock)?;
     listener::attach(&core, listeners);
@@ -217,15 +220,17 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
     let archive = wal_archive::dir(wal_dir);
     let has_archive = env.fs.exists(&archive)?;
-    for dir in [archive.as_path(), wal_dir, path] {
-        if dir == archive && !has_archive {
-            continue;
-        }
-        for name in env.fs.list(dir)? {
-            let ours = file_name::parse(&name).is_some_and(|kind| kind != FileKind::Lock)
-                || name.ends_with(sst_file_manager::TRASH);
-            if ours {
-                env.fs.remove_file(&dir.join(&name))?;
+    let data_only = |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_));
+    let everything = |kind| kind != FileKind::Lock;
+    let archive_if_there = has_archive.then_some(archive.as_path());
+    for dir in archive_if_there.into_iter().chain([wal_dir, path]) {
+        remove_files(env, dir, &everything)?;
+    }
+    for DbPath { path: dir, .. } in options.db_paths.iter().filter(|dir| dir.path != path) {
+        if env.fs.exists(dir)? {
+            remove_files(env, dir, &data_only)?;
+            if env.fs.list(dir)?.is_empty() {
+                env.fs.remove_dir(dir)?;
             }
         }
     }
@@ -237,6 +242,16 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     env.fs.remove_file(&file_name::lock(path))?;
     if env.fs.list(path)?.is_empty() {
         env.fs.remove_dir(path)?;
+    }
+    Ok(())
+}
+
+/// Removes the files of a database of these kinds, and those on their way out.
+fn remove_files(env: &Env, dir: &Path, of: &dyn Fn(FileKind) -> bool) -> Result<()> {
+    for name in env.fs.list(dir)? {
+        if file_name::parse(&name).is_some_and(of) || name.ends_with(sst_file_manager::TRASH) {
+            env.fs.remove_file(&dir.join(&name))?;
+        }
     }
     Ok(())
 }

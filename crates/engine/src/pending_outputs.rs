@@ -60,9 +60,11 @@ impl Drop for PendingOutputs {
         self.ctx.quarantined.lock().append(&mut self.kept.lock());
         for number in self.numbers.lock().drain(..) {
             // Best effort: the scan at the next open finds a file that stays.
-            for path in [file_name::table(&self.ctx.path, number), file_name::blob(&self.ctx.path, number)] {
-                let _ = self.ctx.env.fs.remove_file(&path);
-                self.ctx.file_removed(&path);
+            for dir in self.ctx.data_dirs.load().iter() {
+                for path in [file_name::table(dir, number), file_name::blob(dir, number)] {
+                    let _ = self.ctx.env.fs.remove_file(&path);
+                    self.ctx.file_removed(&path);
+                }
             }
         }
     }

@@ -11,6 +11,7 @@ use crate::column_family::{ColumnFamilyDescriptor, new_memtable};
 use crate::context::DbContext;
 use crate::flush::job::write_l0;
 use crate::info_log::{InfoLog, log_line};
+use crate::paths;
 use crate::state::{CfState, DbState};
 
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
@@ -22,7 +23,7 @@ use outcrop_manifest::{
 };
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
-use outcrop_options::{DbOptions, WalRecoveryMode};
+use outcrop_options::{DbOptions, DbPath, WalRecoveryMode};
 use outcrop_record::{LogReader, ReadOutcome};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -80,9 +81,11 @@ pub fn recover(
     let mut state = DbState::empty();
     state.max_column_family = manifest.max_column_family;
     let mut unnamed = Vec::new();
-    for cf in manifest.column_families {
+    for mut cf in manifest.column_families {
         match find(&cf.name) {
             Some(descriptor) => {
+                let dirs = paths::directories(&descriptor.options);
+                cf.version = cf.version.located(&dirs, &descriptor.parts.comparator)?;
                 state.column_families.insert(cf.id, column_family_state(descriptor, cf, pool));
             }
             None => unnamed.push(cf.name),
@@ -98,7 +101,7 @@ pub fn recover(
         last_seq: manifest.last_sequence,
         wals: manifest.wals,
         wal_files: Vec::new(),
-        next_file_number: manifest.next_file_number.max(highest_file_number(path, env)? + 1),
+        next_file_number: manifest.next_file_number.max(highest_file_number(path, env, descriptors)? + 1),
         to_create,
     };
     // Before the tables are opened, which takes longer: a writer beside writes over the WALs.
@@ -193,13 +196,20 @@ fn identity(path: &Path, env: &Env, recorded: Option<String>) -> Result<(String,
     })
 }
 
-fn highest_file_number(path: &Path, env: &Env) -> Result<u64> {
-    let numbers = env.fs.list(path)?.into_iter().filter_map(|name| match file_name::parse(&name)? {
+/// The highest number of a file in any directory of the database.
+fn highest_file_number(path: &Path, env: &Env, descriptors: &[ColumnFamilyDescriptor]) -> Result<u64> {
+    let of = |name: &String| match file_name::parse(name)? {
         FileKind::Manifest(n) | FileKind::Table(n) | FileKind::Wal(n) | FileKind::Options(n) => Some(n.0),
         FileKind::Blob(n) | FileKind::Temp(n) => Some(n.0),
         _ => None,
-    });
-    Ok(numbers.max().unwrap_or(0))
+    };
+    let mut highest = env.fs.list(path)?.iter().filter_map(of).max().unwrap_or(0);
+    for DbPath { path, .. } in descriptors.iter().flat_map(|descriptor| &descriptor.options.cf_paths) {
+        if env.fs.exists(path)? {
+            highest = highest.max(env.fs.list(path)?.iter().filter_map(of).max().unwrap_or(0));
+        }
+    }
+    Ok(highest)
 }
 
 fn column_family_state(

@@ -63,16 +63,18 @@ impl DbContext {
     /// Has the manager know of the files that there are, and takes up removals that an earlier opening left. A file
     /// that cannot be removed or asked about stays, with a line in LOG: it harms nobody.
     pub fn track_files(&self) -> Result<()> {
-        for name in self.env.fs.list(&self.path)? {
-            if let Err(error) = self.track_file(&name) {
-                log_at!(self, LogLevel::Warn, "could not take care of {name}: {error}");
+        for dir in self.data_dirs.load().iter() {
+            for name in self.env.fs.list(dir)? {
+                if let Err(error) = self.track_file(dir, &name) {
+                    log_at!(self, LogLevel::Warn, "could not take care of {name}: {error}");
+                }
             }
         }
         Ok(())
     }
 
-    fn track_file(&self, name: &str) -> Result<()> {
-        let (fs, path) = (&self.env.fs, self.path.join(name));
+    fn track_file(&self, dir: &Path, name: &str) -> Result<()> {
+        let (fs, path) = (&self.env.fs, dir.join(name));
         let is_trash = name.ends_with(TRASH);
         match &self.objects.sst_file_manager {
             None if is_trash => fs.remove_file(&path)?,

@@ -8,7 +8,7 @@ use crate::column_family::ColumnFamily;
 use outcrop_base::{Error, ErrorKind, Fragments, Result};
 use outcrop_cache::Cache;
 use outcrop_env::{Access, DirectIo, FileSystem, OpenRead, ReadFile};
-use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
+use outcrop_manifest::{BlobFile, FileNumber, TableFile};
 use outcrop_monitor::{HistogramKind, Monitor, Ticker, Watch};
 use outcrop_options::{BlockBasedTableOptions, DbOptions};
 use outcrop_table::blob::BlobReader;
@@ -133,7 +133,7 @@ impl Deref for TableRef<'_> {
 /// Opens the tables and blob files of one database.
 pub struct TableCache {
     fs: Arc<dyn FileSystem>,
-    /// Where the files are.
+    /// Where files without a directory of their own are.
     dir: PathBuf,
     io: DirectIo,
     open: OpenTables,
@@ -172,9 +172,9 @@ impl TableCache {
         self.open.per_shard.store(OpenTables::per_shard(max_open_files), Ordering::Relaxed);
     }
 
-    /// Where the table of that number is.
-    pub fn path(&self, number: FileNumber) -> PathBuf {
-        file_name::table(&self.dir, number)
+    /// Where files without a directory of their own are.
+    pub fn dir(&self) -> &Path {
+        &self.dir
     }
 
     /// The open table of `file`, opening it if nobody has.
@@ -235,7 +235,7 @@ impl TableCache {
         if let Some(reader) = file.reader.get() {
             return Ok(reader);
         }
-        let opened = self.open_file(&file_name::blob(&self.dir, file.number))?;
+        let opened = self.open_file(&file.path(&self.dir))?;
         let reader = Arc::new(BlobReader::open(opened, cf.id())?.ordered_by(cf.rows.clone()));
         Ok(file.reader.get_or_init(|| reader))
     }
@@ -257,7 +257,7 @@ impl TableCache {
     }
 
     fn open_unwatched(&self, cf: &ColumnFamily, file: &TableFile) -> Result<TableReader> {
-        let path = self.path(file.number);
+        let path = file.path(&self.dir);
         let read_file = self.open_file(&path)?;
         if read_file.size() != file.size {
             return Err(Error::corruption(format!(

@@ -4,11 +4,12 @@
 //! (its garbage). A file is needed while it is not all garbage and no older than the oldest that any table names.
 //! Source: RocksDB `db/version_builder.cc`, `SaveBlobFilesTo`.
 
-use crate::FileNumber;
+use crate::{FileNumber, file_name};
 use outcrop_base::{Error, Result};
 use outcrop_table::blob::BlobReader;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::{Path, PathBuf};
 use std::sync::{Arc, OnceLock};
 
 /// One blob file, shared by all versions that hold it.
@@ -20,12 +21,33 @@ pub struct BlobFile {
     pub total_count: u64,
     /// Bytes of their records.
     pub total_bytes: u64,
+    /// Its directory; `None`: the database's. Not written down.
+    pub dir: Option<Arc<Path>>,
     /// Name and value of the whole file's checksum, as read; empty if there is none.
     pub checksum: (Vec<u8>, Vec<u8>),
     /// The open file.
     pub reader: OnceLock<Arc<BlobReader>>,
     /// Its part of block cache keys.
     pub cache_file_id: OnceLock<u64>,
+}
+
+impl BlobFile {
+    /// The file, of a database in `db_dir`.
+    pub fn path(&self, db_dir: &Path) -> PathBuf {
+        file_name::blob(self.dir.as_deref().unwrap_or(db_dir), self.number)
+    }
+
+    /// The same file in another directory, not open yet.
+    pub(crate) fn located(&self, dir: &Arc<Path>) -> BlobFile {
+        BlobFile {
+            number: self.number,
+            total_count: self.total_count,
+            total_bytes: self.total_bytes,
+            checksum: self.checksum.clone(),
+            dir: Some(dir.clone()),
+            ..BlobFile::default()
+        }
+    }
 }
 
 impl fmt::Debug for BlobFile {

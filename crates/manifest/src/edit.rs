@@ -69,6 +69,9 @@ pub(crate) mod field {
     pub const MUST_UNDERSTAND: u32 = 1 << 6;
 }
 
+/// No column family has more paths.
+const MOST_PATHS: u8 = 4;
+
 mod blob_field {
     pub const END: u32 = 0;
 }
@@ -346,8 +349,8 @@ impl VersionEdit {
         let level = decoder.varint32()?;
         let number = FileNumber(decoder.varint64()?);
         let mut file = TableMeta { number, ..TableMeta::default() };
-        if tag == tag::NEW_FILE3 && decoder.varint32()? != 0 {
-            return Some(Err(Error::not_supported("tables outside the database directory (db_paths)")));
+        if tag == tag::NEW_FILE3 {
+            file.path_id = decoder.varint32().filter(|path| *path < u32::from(MOST_PATHS))?;
         }
         file.size = decoder.varint64()?;
         file.smallest = decoder.length_prefixed()?.into();
@@ -399,10 +402,10 @@ impl VersionEdit {
             }
             field::EPOCH => file.epoch = varint()?,
             field::TAIL_SIZE => file.tail_size = varint()?,
-            field::PATH_ID if value != [0] => {
-                return Some(Err(Error::not_supported("tables outside the database directory (db_paths)")));
-            }
-            field::PATH_ID => {}
+            field::PATH_ID => match value {
+                [path @ 0..MOST_PATHS] => file.path_id = u32::from(*path),
+                _ => return None,
+            },
             other if other & field::MUST_UNDERSTAND != 0 => {
                 return Some(Err(Error::corruption(format!("version edit: unknown table field {other}"))));
             }
@@ -513,6 +516,10 @@ fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &TableMeta) {
         put_varint64(&mut bytes, file.tail_size);
         put_varint32(out, field::TAIL_SIZE);
         put_length_prefixed(out, &bytes);
+    }
+    if file.path_id != 0 {
+        put_varint32(out, field::PATH_ID);
+        put_length_prefixed(out, &[file.path_id as u8]);
     }
     for (field, value) in &file.preserved {
         put_varint32(out, *field);

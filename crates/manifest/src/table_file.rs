@@ -1,12 +1,14 @@
 //! One table: the MANIFEST's facts about it, and its state while a database is open.
 
 use crate::edit::field;
+use crate::file_name;
 use outcrop_base::keys::user_key;
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Fragments, SeqNum};
 use outcrop_table::TableReader;
 use std::cmp::Ordering;
 use std::ops::{Deref, DerefMut};
+use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
 
@@ -43,6 +45,10 @@ pub struct TableMeta {
     pub oldest_blob_file: Option<FileNumber>,
     /// It asked to be compacted.
     pub marked_for_compaction: bool,
+    /// Which of the paths of its column family it is in.
+    pub path_id: u32,
+    /// The directory of that path; `None`: the database's. Not written down: whoever opens a database says where its paths are.
+    pub dir: Option<Arc<Path>>,
     /// Custom fields this engine does not use, as read: (tag, value).
     pub preserved: Vec<(u32, Vec<u8>)>,
 }
@@ -99,6 +105,11 @@ impl TableFile {
 }
 
 impl TableMeta {
+    /// The file, of a database in `db_dir`.
+    pub fn path(&self, db_dir: &Path) -> PathBuf {
+        file_name::table(self.dir.as_deref().unwrap_or(db_dir), self.number)
+    }
+
     /// The kind of storage it is meant for, by RocksDB's numbers; 0 unknown.
     pub fn temperature(&self) -> u8 {
         self.preserved(field::TEMPERATURE).first().copied().unwrap_or(0)

@@ -1,12 +1,13 @@
 //! A version: which tables are on which level. Immutable, shared by everyone who reads it.
 
-use crate::blob_file::BlobFiles;
+use crate::blob_file::{BlobFileState, BlobFiles};
 use crate::{TableFile, TableMeta};
-use outcrop_base::Comparator;
 use outcrop_base::keys::split;
+use outcrop_base::{Comparator, Error, Result};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::path::Path;
 use std::sync::Arc;
 
 /// The tables of one level: L0 newest first, others sorted by key and without overlap.
@@ -74,6 +75,37 @@ impl Version {
     /// All tables with their levels.
     pub fn files(&self) -> impl Iterator<Item = (usize, &Arc<TableFile>)> {
         self.levels.iter().enumerate().flat_map(|(level, l)| l.files.iter().map(move |file| (level, file)))
+    }
+
+    /// The same, with its tables and blob files in the directories of `dirs`, which are the paths of its column family.
+    ///
+    /// # Errors
+    /// InvalidArgument naming a table in a path that is not there.
+    pub fn located(self, dirs: &[Arc<Path>], comparator: &Comparator) -> Result<Version> {
+        let beyond = self.files().find(|(_, file)| file.path_id as usize >= dirs.len().max(1));
+        if let Some((_, file)) = beyond {
+            return Err(Error::invalid_argument(format!(
+                "table {} is in path {}, and {} are given: open it with the db_paths or cf_paths that it was written with",
+                file.number.0,
+                file.path_id,
+                dirs.len()
+            )));
+        }
+        let Some(first) = dirs.first() else { return Ok(self) };
+        let located = |file: &Arc<TableFile>| {
+            let dir = Some(dirs[file.path_id as usize].clone());
+            Arc::new(TableFile::from(TableMeta { dir, ..file.meta.clone() }))
+        };
+        let levels = self.levels.iter().map(|level| level.files.iter().map(located).collect());
+        let blob_files = self.blob_files.iter().map(|(number, state)| {
+            let file = Arc::new(state.file.located(first));
+            (*number, BlobFileState { file, garbage: state.garbage })
+        });
+        Ok(Version {
+            levels: levels.map(|files: Vec<_>| Level::new(files, comparator)).collect(),
+            blob_files: blob_files.collect(),
+            compact_cursors: self.compact_cursors.clone(),
+        })
     }
 
     /// Number of tables.

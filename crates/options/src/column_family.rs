@@ -2,7 +2,7 @@
 
 use crate::kept::Kept;
 use crate::{
-    BlockBasedTableOptions, CompressionOptions, CompressionType, FifoCompactionOptions,
+    BlockBasedTableOptions, CompressionOptions, CompressionType, DbPath, FifoCompactionOptions,
     UniversalCompactionOptions,
 };
 use outcrop_base::PrefixExtractor;
@@ -217,6 +217,8 @@ pub struct ColumnFamilyOptions {
     pub max_write_buffer_size_to_maintain: i64,
     /// Table settings.
     pub table: BlockBasedTableOptions,
+    /// Where its tables and blob files are, as [`DbOptions::db_paths`](crate::DbOptions::db_paths) says. Default: none, which is those.
+    pub cf_paths: Vec<DbPath>,
     /// Settings that nothing here acts on.
     pub kept: Kept,
 }
@@ -279,6 +281,7 @@ impl Default for ColumnFamilyOptions {
             arena_block_size: 0,
             max_write_buffer_size_to_maintain: 0,
             table: BlockBasedTableOptions::default(),
+            cf_paths: Vec::new(),
             kept: Kept::default(),
         }
     }

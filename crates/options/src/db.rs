@@ -1,7 +1,7 @@
 //! Settings of the whole database.
 
-use crate::CompressionType;
 use crate::kept::Kept;
+use crate::{CompressionType, DbPath};
 use std::path::PathBuf;
 
 /// How recovery treats a damaged WAL.
@@ -160,6 +160,11 @@ pub struct DbOptions {
     /// The MANIFEST has a checksum of each table and blob file that is written from here on, as a whole, for backups and for
     /// programs that copy the files. Costs one pass over the bytes as they are written. Default `None`: it has none.
     pub file_checksum_gen_factory: Option<FileChecksumGenFactory>,
+    /// Where tables and blob files are, of column families without `cf_paths`: four at most. Blob files and new tables go to the first; compactions
+    /// put the deeper levels, or the larger runs, into the next as one is full. The order must stay, and paths may only be added at the end: the
+    /// MANIFEST has their numbers, and no OPTIONS file has them. With more than one `level_compaction_dynamic_level_bytes` is off, and
+    /// compaction must be leveled or universal. Default: none, which is the database's own directory.
+    pub db_paths: Vec<DbPath>,
     /// Settings that have no field here.
     pub kept: Kept,
 }
@@ -204,6 +209,7 @@ impl Default for DbOptions {
             write_dbid_to_manifest: true,
             write_identity_file: true,
             file_checksum_gen_factory: None,
+            db_paths: Vec::new(),
             kept: Kept::default(),
         }
     }

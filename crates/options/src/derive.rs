@@ -72,6 +72,16 @@ pub fn periodic_compaction_seconds(options: &ColumnFamilyOptions, has_filter: bo
     }
 }
 
+impl ColumnFamilyOptions {
+    /// The factor besides the multiplier by which the level after `level` is larger, where levels have fixed sizes; a
+    /// value that is not above 0 makes it 0, as in RocksDB. Source: `max_bytes_for_level_multiplier_additional`.
+    pub fn additional_multiplier(&self, level: usize) -> f64 {
+        let numbers = self.kept.get("max_bytes_for_level_multiplier_additional").unwrap_or_default();
+        let number = numbers.split(':').nth(level).and_then(|number| number.parse::<i32>().ok());
+        f64::from(number.unwrap_or(1).max(0))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -13,6 +13,7 @@ pub mod dump;
 pub mod file;
 pub mod kept;
 pub mod offpeak;
+pub mod paths;
 pub mod rows;
 pub mod sanitize;
 pub mod table;
@@ -22,6 +23,7 @@ pub use column_family::{ColumnFamilyOptions, CompactionPri, CompactionStyle, Pre
 pub use compaction::{CompactionStopStyle, FifoCompactionOptions, UniversalCompactionOptions};
 pub use compression::{CompressionOptions, CompressionType};
 pub use db::{DbOptions, FileChecksumGenFactory, WalRecoveryMode};
+pub use paths::DbPath;
 pub use table::{BlockBasedTableOptions, DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
 
 /// The checksum with this number in RocksDB's headers.

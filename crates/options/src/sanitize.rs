@@ -204,7 +204,9 @@ const CF_RULES: &[Rule<ColumnFamilyOptions, CfContext>] = rules! {
         }
     };
     "level_compaction_dynamic_level_bytes" => |o, _| {
-        o.level_compaction_dynamic_level_bytes &= o.compaction_style == CompactionStyle::Level;
+        // Which path a level fits into is known from its target size alone.
+        o.level_compaction_dynamic_level_bytes &=
+            o.compaction_style == CompactionStyle::Level && o.cf_paths.len() < 2;
     };
     "max_compaction_bytes" => |o, _| {
         let fifo_decides =

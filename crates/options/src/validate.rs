@@ -15,6 +15,9 @@ use outcrop_base::{Error, Result};
 /// Most levels: each costs memory in every version. RocksDB takes any number that it has memory for.
 const MOST_LEVELS: i32 = 1024;
 
+/// Most paths: the MANIFEST's number of one is below that.
+const MOST_PATHS: usize = 4;
+
 fn invalid(what: impl Into<String>) -> Result<()> {
     Err(Error::invalid_argument(what.into()))
 }
@@ -36,6 +39,9 @@ pub fn db(options: &DbOptions) -> Result<()> {
     let concurrent = options.kept.flag("allow_concurrent_memtable_write", true);
     if options.kept.get("read_io_executor_threads").is_some_and(|n| n.starts_with('-') || n == "0") {
         return invalid("read_io_executor_threads must be greater than zero");
+    }
+    if options.db_paths.len() > MOST_PATHS {
+        return not_supported("More than four DB paths are not supported yet. ");
     }
     mapped_and_direct(options)?;
     if flag("unordered_write") && !concurrent {
@@ -151,8 +157,27 @@ fn compression(options: &ColumnFamilyOptions) -> Result<()> {
     Ok(())
 }
 
+/// Source: RocksDB `CheckCFPathsSupported`.
+fn paths(options: &ColumnFamilyOptions, db: &DbOptions) -> Result<()> {
+    if options.cf_paths.len() > MOST_PATHS {
+        return not_supported("More than four CF paths are not supported yet. ");
+    }
+    if matches!(options.compaction_style, CompactionStyle::Level | CompactionStyle::Universal) {
+        return Ok(());
+    }
+    let of = match (options.cf_paths.len(), db.db_paths.len()) {
+        (2.., _) => "CF",
+        (0, 2..) => "DB",
+        _ => return Ok(()),
+    };
+    not_supported(format!(
+        "More than one {of} paths are only supported in universal and level compaction styles. "
+    ))
+}
+
 /// The rules about database and column family together.
 fn with_database(options: &ColumnFamilyOptions, db: &DbOptions) -> Result<()> {
+    paths(options, db)?;
     let concurrent = db.kept.flag("allow_concurrent_memtable_write", true);
     let unordered = db.kept.flag("unordered_write", false);
     if concurrent && options.kept.flag("inplace_update_support", false) {

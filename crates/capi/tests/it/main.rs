@@ -17,6 +17,7 @@ mod logging;
 mod memory;
 mod one_moment;
 mod option_names;
+mod paths;
 mod prefix_extractors;
 mod properties;
 mod read_limits;

@@ -16,7 +16,10 @@ use super::parallel;
 use super::plan::{Copying, Plan, Planner};
 use super::store::Store;
 use crate::db::Db;
-use crate::live_files::{DeletionsOnHold, LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
+use crate::live_files::{
+    DeletionsOnHold, LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind,
+    storage_info_of_one_directory,
+};
 use crate::panic::caught;
 use outcrop_base::{Error, Result};
 use outcrop_env::OpenWrite;
@@ -74,7 +77,7 @@ fn write_backup(
     let held = DeletionsOnHold::new(&db.core().jobs);
     let wal_size_for_flush = if options.flush_before_backup { 0 } else { u64::MAX };
     let live = LiveFilesOptions { wal_size_for_flush, include_checksum_info: true };
-    let LiveFiles { mut files, sequence_number } = db.live_files_storage_info(&live)?;
+    let LiveFiles { mut files, sequence_number } = storage_info_of_one_directory(db.core(), &live)?;
     files.retain(|file| store.options.backup_log_files || file.kind != StorageFileKind::Wal);
     let mut plans = plan(store, backups, files, id)?;
     let excluded = exclude(&mut plans, options)?;

@@ -10,6 +10,7 @@
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use crate::file_checksum::{WrittenChecksum, while_written};
+use crate::paths;
 use crate::read::blob;
 use crate::table_cache::TableCache;
 use outcrop_base::Result;
@@ -232,6 +233,8 @@ pub struct BlobOutput<'a> {
     ctx: &'a DbContext,
     cf: &'a ColumnFamily,
     plan: Option<BlobPlan>,
+    /// Where new files go; `None`: to the database's directory.
+    dir: Option<Arc<Path>>,
     open: Option<OpenBlobFile>,
     done: Vec<Arc<BlobFile>>,
     /// Has the older files; a flush needs none.
@@ -248,7 +251,9 @@ impl<'a> BlobOutput<'a> {
         plan: Option<BlobPlan>,
         version: Option<Arc<Version>>,
     ) -> BlobOutput<'a> {
-        BlobOutput { ctx, cf, plan, open: None, done: Vec::new(), version, kept: BlobMeter::default() }
+        let dir = plan.as_ref().and_then(|_| paths::directory(&cf.options.load(), 0));
+        let kept = BlobMeter::default();
+        BlobOutput { ctx, cf, plan, dir, open: None, done: Vec::new(), version, kept }
     }
 
     /// Counts the reference `index` of `user_key` as written on; gives the number of its file, unless that is lost.
@@ -301,7 +306,8 @@ impl<'a> BlobOutput<'a> {
             bytes_per_sync: self.ctx.live.load().bytes_per_sync,
             ..OpenWrite::default()
         };
-        let file = self.ctx.env.fs.create(&file_name::blob(&self.ctx.path, number), options)?;
+        let dir = self.dir.as_deref().unwrap_or(&self.ctx.path);
+        let file = self.ctx.env.fs.create(&file_name::blob(dir, number), options)?;
         let file = self.ctx.pacing.file(file, plan.level);
         let (file, checksum) = while_written(file, self.ctx.options.file_checksum_gen_factory);
         let options = BlobWriterOptions {
@@ -325,16 +331,18 @@ impl<'a> BlobOutput<'a> {
         writer.sync_and_close(self.ctx.options.use_fsync)?;
         timer.micros(HistogramKind::BlobDbBlobFileSyncMicros);
         Watch::from(&watching).count(Ticker::BlobDbBlobFileSynced, 1);
-        self.ctx.file_added(file_name::blob(&self.ctx.path, number), summary.total_bytes);
         let checksum = checksum.map(|sum| sum.finish());
-        self.done.push(Arc::new(BlobFile {
+        let file = BlobFile {
             number,
+            dir: self.dir.clone(),
             checksum: checksum.map(|sum| (sum.function.into_bytes(), sum.checksum)).unwrap_or_default(),
             total_count: summary.count,
             total_bytes: summary.total_bytes,
             cache_file_id: cache_file_id.map_or_else(OnceLock::new, OnceLock::from),
             ..BlobFile::default()
-        }));
+        };
+        self.ctx.file_added(file.path(&self.ctx.path), summary.total_bytes);
+        self.done.push(Arc::new(file));
         Ok(())
     }
 

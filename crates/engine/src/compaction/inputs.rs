@@ -7,6 +7,7 @@ use super::stamps::StampRules;
 use super::stream::{CompactionStream, DropRules, KeyRange};
 use super::{LevelFiles, Reason};
 use crate::context::DbContext;
+use crate::paths;
 use crate::read::level_iter::LevelIter;
 use crate::read::merging_iter::MergingIter;
 use crate::read::source::Source;
@@ -97,6 +98,8 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
         table: options.table.clone(),
         prefix_extractor: options.prefix_extractor.clone(),
         level: compaction.output_level as i32,
+        path_id: job.path_id,
+        dir: paths::directory(&options, job.path_id),
         blobs: BlobPlan::new(&options, compaction.output_level as i32),
         version: Some(job.version.clone()),
         paranoid_checks: options.paranoid_file_checks,

@@ -5,6 +5,7 @@ use super::{Compaction, Reason, Work};
 use crate::column_family::ColumnFamily;
 use crate::jobs::{JobInfo, JobKind};
 use crate::partitioner::{PartitionerContext, SstPartitioner};
+use crate::paths;
 use crate::state::{CfState, DbState, RunningCompaction};
 use crate::version_set::VersionSet;
 use outcrop_base::Timestamp;
@@ -29,6 +30,8 @@ pub struct CompactionJob {
     pub canceled: Option<Arc<AtomicBool>>,
     /// Versions with timestamps above this are dropped.
     pub trim: Option<Timestamp>,
+    /// Which of the column family's paths its tables go to.
+    pub path_id: u32,
     /// Its number, for those who are told of it; 0 before it runs.
     pub job_id: AtomicI32,
 }
@@ -37,7 +40,12 @@ impl CompactionJob {
     /// A job for `compaction`, which was picked from the present version of `cf`. Compares keys; starting and ending the
     /// job does not, so that a comparator that panics leaves nothing half started.
     pub fn new(mut compaction: Compaction, cf: &CfState, max_subcompactions: u32) -> CompactionJob {
-        if compaction.work == Work::Move && compaction.reason != Reason::Refit && !may_move(&compaction, cf) {
+        let path_id = paths::output_path(&cf.cf.options.load(), &compaction);
+        let in_place = || compaction.input_files().all(|file| file.path_id == path_id);
+        if compaction.work == Work::Move
+            && compaction.reason != Reason::Refit
+            && !(in_place() && may_move(&compaction, cf))
+        {
             compaction.work = Work::Merge;
         }
         let inputs: Vec<_> = compaction.input_files().cloned().collect();
@@ -51,6 +59,7 @@ impl CompactionJob {
             running,
             canceled: None,
             trim: None,
+            path_id,
             job_id: AtomicI32::new(0),
         }
     }

@@ -22,14 +22,6 @@ pub fn usable_levels(version: &Version, options: &ColumnFamilyOptions) -> usize 
     (version.levels.len() - usize::from(options.allow_ingest_behind)).max(1)
 }
 
-/// The factor besides the multiplier by which the level after `level` is larger, where levels have fixed sizes; a
-/// value that is not above 0 makes it 0, as in RocksDB. Source: `max_bytes_for_level_multiplier_additional`.
-fn additional_multiplier(options: &ColumnFamilyOptions, level: usize) -> f64 {
-    let numbers = options.kept.get("max_bytes_for_level_multiplier_additional").unwrap_or_default();
-    let number = numbers.split(':').nth(level).and_then(|number| number.parse::<i32>().ok());
-    f64::from(number.unwrap_or(1).max(0))
-}
-
 impl LevelShape {
     /// The shape of `version` under `options`.
     pub fn of(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
@@ -47,7 +39,7 @@ impl LevelShape {
         let mut size = options.max_bytes_for_level_base as f64;
         for (level, bytes) in max_bytes.iter_mut().enumerate().skip(1) {
             *bytes = size as u64;
-            size *= options.max_bytes_for_level_multiplier * additional_multiplier(options, level);
+            size *= options.max_bytes_for_level_multiplier * options.additional_multiplier(level);
         }
         LevelShape { base_level: 1.min(num_levels - 1), max_bytes }
     }

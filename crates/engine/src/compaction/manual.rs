@@ -16,6 +16,7 @@ use crate::column_family::ColumnFamilyHandle;
 use crate::core::Core;
 use crate::events::reasons::FlushReason;
 use crate::history;
+use crate::paths;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result, Timestamp};
@@ -60,6 +61,7 @@ pub fn pick(state: &mut DbState, threads: u32) -> ManualPick {
             if request.trim.is_some() {
                 compaction.work = Work::Merge;
             }
+            compaction.path_id = Some(request.path_id);
             let job = CompactionJob {
                 canceled: Some(request.canceled.clone()),
                 trim: request.trim,
@@ -110,6 +112,7 @@ pub fn compact_range(
     options: &CompactRangeOptions,
 ) -> Result<()> {
     core.ctx.check_owns(cf)?;
+    paths::check_path(&cf.options.load(), options.target_path_id)?;
     if let Some(low) = options.full_history_low {
         if begin.is_some() || end.is_some() {
             return Err(Error::invalid_argument("Cannot specify compaction range with full_history_ts_low"));

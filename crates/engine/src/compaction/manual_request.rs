@@ -49,6 +49,8 @@ pub struct CompactRangeOptions {
     pub exclusive_manual_compaction: bool,
     /// Threads each step may be split over; `None`: as `max_subcompactions` of the database says. Default `None`.
     pub max_subcompactions: Option<u32>,
+    /// Which of `cf_paths`, or `db_paths`, the new tables go to. Default 0: the first.
+    pub target_path_id: u32,
     /// Raises the column family's `full_history_ts_low` to this before, as [`crate::Db::increase_full_history_low`] does: of versions
     /// with older timestamps only the newest of each key stays. The range must then be unbounded. Default `None`.
     pub full_history_low: Option<Timestamp>,
@@ -89,6 +91,8 @@ pub struct ManualCompaction {
     pub scope: Scope,
     /// No other compaction of the database runs at the same time.
     pub exclusive: bool,
+    /// Which path the tables go to.
+    pub path_id: u32,
     /// Threads it may be split over, if the caller says.
     pub max_subcompactions: Option<u32>,
     /// Set by `disable_manual_compaction`.
@@ -115,6 +119,7 @@ impl ManualCompaction {
             cf_id,
             scope,
             exclusive: options.exclusive_manual_compaction,
+            path_id: options.target_path_id,
             max_subcompactions: options.max_subcompactions,
             canceled: Arc::default(),
             trim: None,

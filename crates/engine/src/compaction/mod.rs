@@ -96,6 +96,8 @@ pub struct Compaction {
     pub bottommost: bool,
     /// How the inputs are processed.
     pub work: Work,
+    /// Which path they go to, if the caller says.
+    pub path_id: Option<u32>,
     /// Codec of the outputs.
     pub compression: CompressionType,
     /// Size at which outputs are cut, in bytes.

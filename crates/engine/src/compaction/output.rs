@@ -23,6 +23,7 @@ use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionTyp
 use outcrop_table::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{self, AtomicBool};
 
@@ -40,6 +41,10 @@ pub struct OutputPlan {
     pub prefix_extractor: Option<PrefixExtractor>,
     /// Level the tables are for; -1 for flush.
     pub level: i32,
+    /// Which of the column family's paths they go to.
+    pub path_id: u32,
+    /// The directory of that path; `None`: the database's.
+    pub dir: Option<Arc<Path>>,
     /// Where large values go.
     pub blobs: Option<BlobPlan>,
     /// Has the blob files that entries refer to; `None` for a flush, whose entries refer to none.
@@ -267,7 +272,8 @@ impl OpenTable {
             bytes_per_sync: ctx.live.load().bytes_per_sync,
             ahead: None,
         };
-        let file = ctx.env.fs.create(&file_name::table(&ctx.path, number), options)?;
+        let path = file_name::table(plan.dir.as_deref().unwrap_or(&ctx.path), number);
+        let file = ctx.env.fs.create(&path, options)?;
         let file = ctx.pacing.file(file, plan.level);
         let (file, checksum) = while_written(file, ctx.options.file_checksum_gen_factory);
         let creation_time = ctx.env.clock.now_micros() / 1_000_000;
@@ -396,6 +402,7 @@ impl OpenTable {
             file.set_timestamps(&oldest, &newest);
         }
         FileChecksum::of_table(self.checksum.map(|sum| sum.finish()).as_ref(), &mut file);
+        (file.path_id, file.dir) = (plan.path_id, plan.dir.clone());
         file.smallest_seq = summary.smallest_seq;
         file.largest_seq = summary.largest_seq;
         file.epoch = plan.epoch;
@@ -405,7 +412,7 @@ impl OpenTable {
         file.unique_id = Some(summary.unique_id);
         file.oldest_blob_file = self.oldest_blob_file;
         file.marked_for_compaction = collected.needs_compaction;
-        ctx.file_added(file_name::table(&ctx.path, file.number), file.size);
+        ctx.file_added(file.path(&ctx.path), file.size);
         if plan.level >= 0 {
             // A flush is installed before writes stop.
             ctx.check_space()?;
@@ -427,7 +434,7 @@ fn compare(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile, written: EntryD
     }
     Err(Error::corruption(format!(
         "{}: paranoid_file_checks: {} entries were written and {} others are found",
-        file_name::table(&ctx.path, file.number).display(),
+        file.path(&ctx.path).display(),
         written.entries,
         found.entries
     )))

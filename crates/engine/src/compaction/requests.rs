@@ -13,6 +13,7 @@ use crate::events::compaction::told_to_caller;
 use crate::events::info::CompactionJobInfo;
 use crate::jobs::{JobContext, OnJob};
 use crate::obsolete_files::purge_obsolete_files;
+use crate::paths;
 use crate::state::CfState;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result};
@@ -74,6 +75,8 @@ pub struct CompactFilesOptions {
     pub output_file_size_limit: Option<u64>,
     /// Threads it may be split over; `None`: as `max_subcompactions` of the database says. Default `None`.
     pub max_subcompactions: Option<u32>,
+    /// Which of `cf_paths`, or `db_paths`, the new tables go to. Default `None`: the only one there is.
+    pub output_path_id: Option<u32>,
     /// Tables that can be linked into the output level as they are, are. Default false: they are rewritten.
     pub allow_trivial_move: bool,
     /// Set at any time, it ends the compaction with Incomplete and nothing changed. Default `None`.
@@ -175,6 +178,12 @@ pub fn compact_files(
         if output_level >= usable_levels(&cf_state.version, &options) {
             return Err(Error::invalid_argument(format!("there is no level {output_level} to compact to")));
         }
+        if wanted.output_path_id.is_none() && options.cf_paths.len() > 1 {
+            let what = "Automatic output path selection is not yet supported in CompactFiles()";
+            return Err(Error::not_supported(what));
+        }
+        let path_id = wanted.output_path_id.unwrap_or(0);
+        paths::check_path(&options, path_id)?;
         let inputs = widened(&input, files, output_level)?;
         let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
         let range = pick::key_range(&cf.rows, &all).unwrap_or_default();
@@ -203,6 +212,7 @@ pub fn compact_files(
                 (_, None) => derive::target_file_size(&options, output_level),
             },
             max_grandparent_overlap: u64::MAX,
+            path_id: Some(path_id),
             next_cursor: None,
         }))
     })
@@ -252,6 +262,7 @@ pub fn move_level(
             compression: derive::compression_for_level(&options, target, false),
             target_file_size: u64::MAX,
             max_grandparent_overlap: u64::MAX,
+            path_id: None,
             next_cursor: None,
         }))
     });

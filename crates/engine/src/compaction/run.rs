@@ -14,6 +14,7 @@ use crate::events::compaction::ReportedCompaction;
 use crate::info_log::log_line;
 use crate::jobs::JobContext;
 use crate::panic::caught;
+use crate::paths;
 use crate::pending_outputs::PendingOutputs;
 use crate::stats::LevelStats;
 use crate::table_cache;
@@ -135,7 +136,12 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
 }
 
 fn open_outputs(ctx: &DbContext, job: &CompactionJob, tables: Vec<TableFile>) -> Result<Vec<Arc<TableFile>>> {
-    ctx.env.fs.sync_dir(&ctx.path)?;
+    let (options, path_id) = (job.cf.options.load(), job.path_id);
+    ctx.env.fs.sync_dir(&paths::directory_of(ctx, &job.cf, path_id))?;
+    if path_id != 0 && options.enable_blob_files {
+        // Blob files are in the first path in any case.
+        ctx.env.fs.sync_dir(&paths::directory_of(ctx, &job.cf, 0))?;
+    }
     let tables: Vec<Arc<TableFile>> = tables.into_iter().map(Arc::new).collect();
     let prepopulate = job.cf.options.load().table.prepopulate_block_cache;
     for file in &tables {

@@ -12,6 +12,7 @@ use crate::compaction::stream::StreamStats;
 use crate::compaction::{Reason, Work};
 use crate::context::DbContext;
 use crate::jobs::JobContext;
+use crate::paths::directory_of;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Error, Result};
 use outcrop_manifest::{TableFile, file_name};
@@ -79,7 +80,7 @@ fn info_of(ctx: &DbContext, job: &CompactionJob) -> CompactionJobInfo {
     };
     for level in &compaction.inputs {
         for file in &level.files {
-            info.input_files.push(file_name::table(&ctx.path, file.number));
+            info.input_files.push(file.path(&ctx.path));
             info.input_file_infos.push(file_info(level.level, file));
             add_properties(ctx, job, file, &mut info.table_properties);
         }
@@ -104,7 +105,7 @@ fn add_properties(
     all: &mut BTreeMap<PathBuf, Arc<TableProperties>>,
 ) {
     if let Ok(table) = ctx.tables.open(&job.cf, file) {
-        all.insert(file_name::table(&ctx.path, file.number), Arc::new(table.properties().clone()));
+        all.insert(file.path(&ctx.path), Arc::new(table.properties().clone()));
     }
 }
 
@@ -146,7 +147,7 @@ fn ended(
     };
     let level = job.compaction.output_level;
     for file in &ran.tables {
-        info.output_files.push(file_name::table(&ctx.path, file.number));
+        info.output_files.push(file.path(&ctx.path));
         info.output_file_infos.push(file_info(level, file));
         add_properties(ctx, job, file, &mut info.table_properties);
     }
@@ -155,7 +156,7 @@ fn ended(
         .blob_garbage
         .iter()
         .map(|(number, garbage)| BlobFileGarbageInfo {
-            path: file_name::blob(&ctx.path, *number),
+            path: file_name::blob(&directory_of(ctx, &job.cf, 0), *number),
             number: number.0,
             garbage_blob_count: garbage.count,
             garbage_blob_bytes: garbage.bytes,

@@ -5,6 +5,7 @@ use super::info::{BlobFileAdditionInfo, FlushJobInfo};
 use crate::context::DbContext;
 use crate::flush::decided::{FlushJob, FlushPart};
 use crate::jobs::JobContext;
+use crate::paths::directory_of;
 use crate::version_set::VersionSet;
 use outcrop_base::SeqNum;
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, file_name};
@@ -75,7 +76,7 @@ fn begun(
     FlushJobInfo {
         cf_id: part.cf.id(),
         cf_name: part.cf.name().to_string(),
-        file_path: file_name::table(&ctx.path, number),
+        file_path: file_name::table(&directory_of(ctx, &part.cf, 0), number),
         file_number: number.0,
         oldest_blob_file_number: 0,
         thread_id: ctx.thread_id(),
@@ -103,7 +104,7 @@ fn triggered(versions: &VersionSet, part: &FlushPart) -> (bool, bool) {
 /// A blob file that a job wrote.
 pub fn blob_addition(ctx: &DbContext, file: &BlobFile) -> BlobFileAdditionInfo {
     BlobFileAdditionInfo {
-        path: file_name::blob(&ctx.path, file.number),
+        path: file.path(&ctx.path),
         number: file.number.0,
         total_blob_count: file.total_count,
         total_blob_bytes: file.total_bytes,

@@ -54,12 +54,10 @@ fn build_checkpoint(core: &Core, dir: &Path, frozen: &Frozen) -> Result<()> {
     let fs = &core.ctx.env.fs;
     for version in &frozen.versions {
         for (_, table) in version.files() {
-            let name = |dir: &Path| file_name::table(dir, table.number);
-            link_or_copy(&**fs, &name(&core.ctx.path), &name(dir))?;
+            link_or_copy(&**fs, &table.path(&core.ctx.path), &file_name::table(dir, table.number))?;
         }
-        for number in version.blob_files.keys() {
-            let name = |dir: &Path| file_name::blob(dir, *number);
-            link_or_copy(&**fs, &name(&core.ctx.path), &name(dir))?;
+        for blob in version.blob_files.values().map(|blob| &blob.file) {
+            link_or_copy(&**fs, &blob.path(&core.ctx.path), &file_name::blob(dir, blob.number))?;
         }
     }
     for (number, len) in &frozen.wals {
@@ -69,5 +67,5 @@ fn build_checkpoint(core: &Core, dir: &Path, frozen: &Frozen) -> Result<()> {
     // No IDENTITY: unless the MANIFEST has the database's, the checkpoint gets one of its own when it is opened.
     options_file::write_to(core, dir)?;
     let manifest_number = FileNumber(core.ctx.new_file_number());
-    ManifestWriter::create(&**fs, dir, manifest_number, &frozen.edits).map(|_| ())
+    ManifestWriter::create(&**fs, dir, manifest_number, &frozen.edits_of_one_directory()).map(|_| ())
 }

@@ -27,6 +27,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
     for correction in sanitize_column_family(&mut descriptor, &core.ctx.options) {
         log_line!(core.ctx, "{correction}");
     }
+    core.ctx.add_data_dirs(&descriptor.options.cf_paths)?;
     // HOLDS write_core: no write may see the column family before it is complete.
     let mut writing = core.commit.exclude_writers();
     let id = {

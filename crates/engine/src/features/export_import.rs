@@ -16,10 +16,12 @@ use crate::core::Core;
 use crate::file_checksum::{FileChecksum, check_function, of_file};
 use crate::info_log::log_line;
 use crate::live_files::DeletionsOnHold;
+use crate::paths;
 use crate::pending_outputs::PendingOutputs;
 use crate::table_bounds::{boundaries, point_boundaries};
 use outcrop_base::keys::{ParsedKey, user_key};
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
+use outcrop_env::file_system::parent_of;
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{TableFile, Version, VersionBuilder, VersionEdit, file_name};
 use outcrop_table::{TableReader, TableReaderOptions};
@@ -127,8 +129,8 @@ pub fn export(core: &Core, cf: &ColumnFamilyHandle, target: &Path) -> Result<Exp
 
 fn link_all(core: &Core, version: &Version, dir: &Path) -> Result<()> {
     for (_, table) in version.files() {
-        let name = |dir: &Path| file_name::table(dir, table.number);
-        link_or_copy(&*core.ctx.env.fs, &name(&core.ctx.path), &name(dir))?;
+        let target = file_name::table(dir, table.number);
+        link_or_copy(&*core.ctx.env.fs, &table.path(&core.ctx.path), &target)?;
     }
     Ok(())
 }
@@ -177,15 +179,19 @@ pub fn create_with_import(
     if core.registry.load().values().any(|cf| cf.name() == family.name) {
         return Err(Error::invalid_argument("Column family already exists"));
     }
+    let mut family = family.clone();
+    if family.options.cf_paths.is_empty() {
+        family.options.cf_paths.clone_from(&core.ctx.options.db_paths);
+    }
+    let family = &family;
+    core.ctx.add_data_dirs(&family.options.cf_paths)?;
     let pending = PendingOutputs::new(&core.ctx);
     let mut sets = Vec::new();
     for export in exports {
         if export.files.is_empty() {
             return Err(Error::invalid_argument("The list of files is empty"));
         }
-        let levels = family.options.num_levels as usize;
-        let files =
-            export.files.iter().map(|file| validate_external(core, comparator, file, levels, &pending));
+        let files = export.files.iter().map(|file| validate_external(core, family, file, &pending));
         sets.push(files.collect::<Result<Vec<_>>>()?);
     }
     check_ranges(comparator, &sets)?;
@@ -219,11 +225,11 @@ pub fn create_with_import(
 /// Opens and checks a file in its directory, and fills in the facts that the MANIFEST will have of it.
 fn validate_external(
     core: &Core,
-    comparator: &Comparator,
+    family: &ColumnFamilyDescriptor,
     file: &ExportedFile,
-    levels: usize,
     pending: &PendingOutputs,
 ) -> Result<Imported> {
+    let (comparator, levels) = (&family.parts.comparator, family.options.num_levels as usize);
     // Some begin names with a slash.
     let source = file.directory.join(file.name.trim_start_matches('/'));
     let damaged = |what: &str| Error::corruption(format!("{}: {what}", source.display()));
@@ -282,6 +288,7 @@ fn validate_external(
         return Err(damaged("it has keys outside of the range it is said to have"));
     }
     let mut imported = TableFile::new(pending.reserve(), size, smallest, largest);
+    imported.dir = paths::directory(&family.options, 0);
     // One that was ingested once has the number that is said; others say themselves what they have at most.
     let own = if properties.external_version.is_some() { 0 } else { properties.largest_seqno };
     imported.largest_seq = SeqNum(largest_seq.0.max(own.min(SeqNum::MAX.0)));
@@ -336,17 +343,18 @@ fn give_epochs(sets: &mut [Vec<Imported>], mut next: u64) -> u64 {
     next
 }
 
-/// Links or copies the files into the database's directory.
+/// Links or copies the files to where tables of the column family are.
 fn link_or_copy_files(core: &Core, files: &[Imported], options: ImportColumnFamilyOptions) -> Result<()> {
     let fs = &core.ctx.env.fs;
     for file in files {
-        let target = file_name::table(&core.ctx.path, file.table.number);
+        let target = file.table.path(&core.ctx.path);
         match options.move_files {
             true => link_or_copy(&**fs, &file.source, &target)?,
             false => copy_file(&**fs, &file.source, &target, file.table.size)?,
         }
     }
-    fs.sync_dir(&core.ctx.path)
+    // All are in one directory.
+    files.first().map_or(Ok(()), |file| fs.sync_dir(parent_of(&file.table.path(&core.ctx.path))))
 }
 
 fn install(

@@ -22,6 +22,7 @@ use crate::events::info::ExternalFileIngestionInfo;
 use crate::events::reasons::FlushReason;
 use crate::file_checksum::{FileChecksum, check_function, of_file, verify_file};
 use crate::info_log::log_line;
+use crate::paths;
 use crate::pending_outputs::PendingOutputs;
 use crate::sst_file_writer::ExternalFileInfo;
 use crate::state::CfState;
@@ -33,7 +34,7 @@ use outcrop_base::keys::{append_internal_key, pack, split, user_key};
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
-use outcrop_manifest::{FileNumber, TableFile, VersionEdit, file_name};
+use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
 use outcrop_options::CompactionStyle;
 use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
 use std::collections::HashSet;
@@ -163,9 +164,9 @@ pub fn ingest(
     let pending = PendingOutputs::new(&core.ctx);
     let mut tables = Vec::new();
     for file in &files {
-        tables.push(link_or_copy_in(core, file, options, &pending)?);
+        tables.push(link_or_copy_in(core, cf, file, options, &pending)?);
     }
-    core.ctx.env.fs.sync_dir(&core.ctx.path)?;
+    core.ctx.env.fs.sync_dir(&paths::directory_of(&core.ctx, cf, 0))?;
     let installed = place_and_install(core, cf, tables, overlapping, options, pending)?;
     tell_ingested(core, cf, &files, &installed);
     for file in files.iter().filter(|_| options.move_files) {
@@ -185,7 +186,7 @@ fn tell_ingested(core: &Core, cf: &ColumnFamilyHandle, files: &[External], insta
         core.ctx.tell(Event::FileIngested(&ExternalFileIngestionInfo {
             cf_name: cf.name().to_string(),
             external_file_path: file.source.clone(),
-            internal_file_path: file_name::table(&core.ctx.path, table.number),
+            internal_file_path: table.path(&core.ctx.path),
             global_seqno: table.largest_seq,
             properties: opened.map(|table| Arc::new(table.properties().clone())).unwrap_or_default(),
         }));
@@ -195,12 +196,15 @@ fn tell_ingested(core: &Core, cf: &ColumnFamilyHandle, files: &[External], insta
 /// Gives the file a name in the database's directory. Its keys have sequence number 0 still.
 fn link_or_copy_in(
     core: &Core,
+    cf: &ColumnFamily,
     file: &External,
     options: &IngestExternalFileOptions,
     pending: &PendingOutputs,
 ) -> Result<TableFile> {
     let number = pending.reserve();
-    let target = file_name::table(&core.ctx.path, number);
+    let mut table = TableFile::new(number, file.size, file.smallest.clone(), file.largest.clone());
+    table.dir = paths::directory(&cf.options.load(), 0);
+    let target = table.path(&core.ctx.path);
     let fs = &core.ctx.env.fs;
     let linked = match options.move_files {
         true => match fs.hard_link(&file.source, &target) {
@@ -218,7 +222,6 @@ fn link_or_copy_in(
         copy_file(&**fs, &file.source, &target, file.size)?;
     }
     core.ctx.file_added(target, file.size);
-    let mut table = TableFile::new(number, file.size, file.smallest.clone(), file.largest.clone());
     table.unique_id = Some(file.unique_id);
     table.tail_size = file.tail_size;
     FileChecksum::of_table(file.checksum.as_ref(), &mut table);

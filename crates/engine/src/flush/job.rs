@@ -18,6 +18,7 @@ use crate::event_log;
 use crate::events::flush::{Flushed, ReportedFlush};
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
+use crate::paths;
 use crate::pending_outputs::PendingOutputs;
 use crate::read::merging_iter::MergingIter;
 use crate::read::source::Source;
@@ -245,6 +246,8 @@ pub fn write_l0(
         table: options.table.clone(),
         prefix_extractor: options.prefix_extractor.clone(),
         level: -1,
+        path_id: 0,
+        dir: paths::directory(&options, 0),
         blobs: BlobPlan::new(&options, -1),
         version: None,
         paranoid_checks: options.paranoid_file_checks,
@@ -257,7 +260,7 @@ pub fn write_l0(
     };
     let outputs = write_tables(ctx, cf, plan, &mut stream, reserve)?;
     let tables: Vec<Arc<TableFile>> = outputs.tables.into_iter().map(Arc::new).collect();
-    ctx.env.fs.sync_dir(&ctx.path)?;
+    ctx.env.fs.sync_dir(&paths::directory_of(ctx, cf, 0))?;
     for file in &tables {
         file.runtime.from_flush.store(true, Ordering::Relaxed);
         let table = ctx.tables.open(cf, file)?;

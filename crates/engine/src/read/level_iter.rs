@@ -227,7 +227,7 @@ impl LevelIter {
         let file = &self.files[self.index];
         let order = self.cf.comparator.compare(split(self.key()).0, split(bound(file)).0);
         if order == beyond {
-            let path = self.tables.path(file.number);
+            let path = file.path(self.tables.dir());
             let what = "a key lies outside of the range that the MANIFEST gives for the table";
             self.status = Err(Error::corruption(format!("{}: {what}", path.display())));
             self.table = None;

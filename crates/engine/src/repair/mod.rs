@@ -44,7 +44,7 @@ use find::Found;
 use known::{KnownTables, Tables};
 use logs::Conversion;
 use lost::Moves;
-use outcrop_base::Result;
+use outcrop_base::{Error, Result};
 use outcrop_env::Env;
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_options::DbOptions;
@@ -96,10 +96,16 @@ pub fn repair(
 ) -> Result<RepairReport> {
     let OptionsInForce { db: mut options, descriptors, .. } = in_force(path, options, column_families)?;
     options.max_open_files = OPEN_FILES;
+    if descriptors.iter().any(|descriptor| !descriptor.options.cf_paths.is_empty()) {
+        return Err(Error::not_supported("repair of a database with db_paths or cf_paths"));
+    }
     let lock = env.fs.lock(&file_name::lock(path))?;
     let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.to_path_buf());
     let mut found = Found::look(path, &wal_dir, &env)?;
     let structure = Structure::read(path, &env, &found);
+    if structure.tables.values().any(|table| table.file.path_id != 0) {
+        return Err(Error::not_supported("repair of a database with tables in several paths"));
+    }
     let unfinished = unfinished::read(path, &env, &found, structure::current(path, &env));
     let leftovers = unfinished::take_leftovers(&mut found, unfinished, &structure);
     let objects = objects.complete(&options, &env.clock);

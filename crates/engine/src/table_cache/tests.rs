@@ -73,7 +73,7 @@ fn a_file_of_another_size_than_the_manifest_says_is_corruption_and_names_it() {
     let wrong = TableFile::new(file.number, file.size + 1, file.smallest.to_vec(), file.largest.to_vec());
     let error = cache.open(&parts.cf(0), &wrong).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
-    assert!(error.to_string().contains(&cache.path(file.number).display().to_string()), "{error}");
+    assert!(error.to_string().contains(&file.path(cache.dir()).display().to_string()), "{error}");
 }
 
 #[test]
@@ -87,7 +87,7 @@ fn a_file_that_cannot_be_opened_now_can_be_later() {
 #[test]
 fn a_missing_file_is_an_error_that_says_so() {
     let (parts, cache, files) = tables(-1, 1);
-    parts.ctx.env.fs.remove_file(&cache.path(files[0].number)).unwrap();
+    parts.ctx.env.fs.remove_file(&files[0].path(cache.dir())).unwrap();
     assert!(cache.open(&parts.cf(0), &files[0]).err().unwrap().is_missing_file());
 }
 
@@ -113,7 +113,7 @@ fn reading_a_table_back_gives_each_entry_and_finds_damage() {
     read_back(&table, |_, _| count += 1).unwrap();
     assert_eq!(count, 1);
     warm(&table).unwrap();
-    parts.fs.memory().flip_byte(&cache.path(files[0].number), 3, 1);
+    parts.fs.memory().flip_byte(&files[0].path(cache.dir()), 3, 1);
     assert_eq!(read_back(&table, |_, _| ()).unwrap_err().kind(), ErrorKind::Corruption);
 }
 

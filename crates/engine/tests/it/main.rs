@@ -34,6 +34,7 @@ mod opening;
 mod option_extremes;
 mod panics;
 mod paranoid;
+mod paths;
 mod range_tombstones;
 mod repair;
 mod resuming;

@@ -88,6 +88,8 @@ fn options_of_the_database() {
         allow_ingest_behind, write_dbid_to_manifest, write_identity_file,
         file_checksum_gen_factory,
         ; without
+        // In no OPTIONS file of RocksDB's either.
+        db_paths,
         // Options that are only kept have rows of their own in `kept.rs`.
         kept,
     );
@@ -114,6 +116,8 @@ fn options_of_a_column_family() {
         paranoid_file_checks, enable_blob_direct_write, blob_direct_write_partitions, arena_block_size,
         max_write_buffer_size_to_maintain,
         ; without
+        // In no OPTIONS file of RocksDB's either.
+        cf_paths,
         // Options of tables have rows of their own.
         table,
         // Options that are only kept have rows of their own in `kept.rs`.

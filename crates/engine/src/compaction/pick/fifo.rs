@@ -102,6 +102,7 @@ fn l0_to_l0(input: &PickInput<'_>, files: LevelFiles, reason: Reason) -> Compact
         compression: derive::compression_for_level(input.options, 0, false),
         target_file_size: u64::MAX,
         max_grandparent_overlap: u64::MAX,
+        path_id: None,
         next_cursor: None,
     }
 }

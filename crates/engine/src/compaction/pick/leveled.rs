@@ -174,6 +174,7 @@ fn pick_intra_l0(input: &PickInput<'_>) -> Option<Compaction> {
         compression: derive::compression_for_level(input.options, 0, false),
         target_file_size: u64::MAX,
         max_grandparent_overlap: u64::MAX,
+        path_id: None,
         next_cursor: None,
     })
 }
@@ -278,6 +279,7 @@ fn merge(
         compression: derive::compression_for_level(input.options, output_level, bottommost),
         target_file_size: derive::target_file_size(input.options, output_level),
         max_grandparent_overlap: max_compaction_bytes(input, output_level),
+        path_id: None,
         next_cursor: None,
     }
 }

@@ -217,6 +217,7 @@ pub fn merge(
             u64::MAX
         },
         max_grandparent_overlap: u64::MAX,
+        path_id: None,
         next_cursor: None,
     })
 }

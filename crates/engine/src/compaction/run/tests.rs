@@ -35,6 +35,7 @@ fn everything(parts: &Parts, work: Work) -> CompactionJob {
         compression: CompressionType::None,
         target_file_size: u64::MAX,
         max_grandparent_overlap: u64::MAX,
+        path_id: None,
         next_cursor: None,
     };
     CompactionJob::new(compaction, cf, 1)

@@ -1,0 +1,250 @@
+//! Tables in several directories: where new ones go, that all are found again, and that nothing is left behind.
+
+use crate::harness::{Rows, contents, creating};
+use outcrop::*;
+use outcrop_env::OpenWrite;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+const FAST: &str = "/fast/db";
+const LARGE: &str = "/large/db";
+
+fn with_paths(fast_bytes: u64) -> DbOptions {
+    let db_paths = vec![DbPath::new(FAST, fast_bytes), DbPath::new(LARGE, u64::MAX)];
+    DbOptions { db_paths, ..creating() }
+}
+
+fn small(style: CompactionStyle) -> ColumnFamilyOptions {
+    ColumnFamilyOptions {
+        compaction_style: style,
+        disable_auto_compactions: true,
+        max_bytes_for_level_base: 1 << 20,
+        compression: CompressionType::None,
+        ..ColumnFamilyOptions::default()
+    }
+}
+
+fn try_open(env: &Env, options: DbOptions, family: &ColumnFamilyOptions) -> Result<Db> {
+    let family = ColumnFamilyDescriptor::default_with(family.clone(), ColumnFamilyParts::default());
+    Db::builder("/db").options(options).env(env.clone()).column_family(family).open()
+}
+
+fn open(env: &Env, options: DbOptions, family: &ColumnFamilyOptions) -> Db {
+    try_open(env, options, family).unwrap()
+}
+
+fn fill(db: &Db, value: &str) {
+    for i in 0..200 {
+        db.put(format!("{i:04}"), value.repeat(20)).unwrap();
+    }
+    db.flush().unwrap();
+}
+
+fn rows(db: &Db) -> Rows {
+    contents(db, db.default_column_family(), &ReadOptions::default())
+}
+
+/// The directories that tables are in, as the database says.
+fn used(db: &Db) -> BTreeSet<PathBuf> {
+    db.live_files().into_iter().map(|file| file.directory).collect()
+}
+
+fn dirs(names: &[&str]) -> BTreeSet<PathBuf> {
+    names.iter().map(PathBuf::from).collect()
+}
+
+/// The data files there are in a directory.
+fn data_files(env: &Env, dir: &str) -> Vec<String> {
+    let dir = Path::new(dir);
+    let names = if env.fs.exists(dir).unwrap() { env.fs.list(dir).unwrap() } else { Vec::new() };
+    let mut names: Vec<_> =
+        names.into_iter().filter(|name| name.ends_with(".sst") || name.ends_with(".blob")).collect();
+    names.sort();
+    names
+}
+
+/// Every table is where the database says, and none is anywhere else.
+fn assert_in_place(env: &Env, db: &Db) {
+    db.verify_checksums().unwrap();
+    // Obsolete tables are gone then.
+    db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    for dir in ["/db", FAST, LARGE] {
+        let mut said: Vec<_> =
+            db.live_files().into_iter().filter(|f| f.directory == Path::new(dir)).collect();
+        said.sort_by(|a, b| a.name.cmp(&b.name));
+        let said: Vec<_> = said.into_iter().map(|file| file.name).collect();
+        let tables: Vec<_> = data_files(env, dir).into_iter().filter(|name| name.ends_with(".sst")).collect();
+        assert_eq!(tables, said, "{dir}");
+    }
+}
+
+/// One table on L0 in the first path, and one in the second.
+fn in_both(env: &Env, family: &ColumnFamilyOptions) -> Db {
+    let db = open(env, with_paths(1 << 30), family);
+    fill(&db, "old");
+    let second = CompactRangeOptions { target_path_id: 1, ..BottommostLevelCompaction::Force.into() };
+    db.compact_range_with(None, None, &second).unwrap();
+    fill(&db, "new");
+    db
+}
+
+#[test]
+fn flushes_go_to_the_first_path_and_deep_levels_to_the_next() {
+    let env = Env::memory();
+    // L0 and L1 have 1 MiB each: the second does not fit.
+    let family =
+        ColumnFamilyOptions { level0_file_num_compaction_trigger: 1, ..small(CompactionStyle::Level) };
+    let db = open(&env, with_paths(1 << 20), &family);
+    fill(&db, "old");
+    assert_eq!(used(&db), dirs(&[FAST]));
+    db.set_options(&[("disable_auto_compactions", "false")]).unwrap();
+    db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    // It could have been moved, but to another path it is written.
+    assert_eq!(used(&db), dirs(&[LARGE]));
+    assert_eq!(db.live_files()[0].level, 1);
+    assert_in_place(&env, &db);
+    let before = rows(&db);
+    db.close().unwrap();
+    let db = open(&env, with_paths(1 << 20), &family);
+    assert_eq!(rows(&db), before);
+    assert_eq!(used(&db), dirs(&[LARGE]));
+}
+
+#[test]
+fn a_caller_says_where_its_compactions_go() {
+    for style in [CompactionStyle::Level, CompactionStyle::Universal] {
+        let env = Env::memory();
+        let family = small(style);
+        let db = in_both(&env, &family);
+        assert_eq!(used(&db), dirs(&[FAST, LARGE]));
+        assert_in_place(&env, &db);
+        let expected = rows(&db);
+        db.close().unwrap();
+
+        let db = open(&env, with_paths(1 << 30), &family);
+        assert_eq!(rows(&db), expected);
+        assert_in_place(&env, &db);
+        // Back to the first path.
+        db.compact_range_with(None, None, &BottommostLevelCompaction::Force.into()).unwrap();
+        assert_eq!(used(&db), dirs(&[FAST]));
+        assert_in_place(&env, &db);
+        assert_eq!(rows(&db), expected);
+        let none = CompactRangeOptions { target_path_id: 2, ..CompactRangeOptions::default() };
+        let error = db.compact_range_with(None, None, &none).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        let tables: Vec<u64> = db.live_files().iter().map(|file| file.number).collect();
+        let level = db.live_files()[0].level;
+        let error = db.compact_files_with(&tables, level, &CompactFilesOptions::default()).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::NotSupported);
+        let second = CompactFilesOptions { output_path_id: Some(1), ..CompactFilesOptions::default() };
+        db.compact_files_with(&tables, level, &second).unwrap();
+        assert_eq!(used(&db), dirs(&[LARGE]));
+        assert_eq!(rows(&db), expected);
+    }
+}
+
+#[test]
+fn a_database_whose_paths_are_not_given_is_refused_by_name() {
+    let env = Env::memory();
+    let family = small(CompactionStyle::Level);
+    let db = in_both(&env, &family);
+    let expected = rows(&db);
+    db.close().unwrap();
+    let before = (data_files(&env, FAST), data_files(&env, LARGE));
+    let one = DbOptions { db_paths: vec![DbPath::new(FAST, 1)], ..creating() };
+    for options in [creating(), one] {
+        let error = try_open(&env, options, &family).err().expect("it is refused");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+        assert!(error.to_string().contains("db_paths"), "{error}");
+    }
+    assert_eq!((data_files(&env, FAST), data_files(&env, LARGE)), before);
+    assert_eq!(rows(&open(&env, with_paths(1 << 30), &family)), expected);
+
+    let error = Db::builder("/db").options(with_paths(1)).env(env).repair(&RepairOptions::default());
+    assert_eq!(error.expect_err("it is refused").kind(), ErrorKind::NotSupported);
+}
+
+#[test]
+fn values_in_blob_files_and_leftovers_are_in_the_paths_too() {
+    let env = Env::memory();
+    let blobs =
+        ColumnFamilyOptions { enable_blob_files: true, min_blob_size: 10, ..small(CompactionStyle::Level) };
+    let db = in_both(&env, &blobs);
+    let expected = rows(&db);
+    assert!(data_files(&env, FAST).iter().any(|name| name.ends_with(".blob")));
+    assert!(data_files(&env, "/db").is_empty());
+    db.close().unwrap();
+    // What a crash left: files of numbers that nobody has.
+    for dir in [FAST, LARGE] {
+        let leftover = Path::new(dir).join("000003.sst");
+        env.fs.create(&leftover, OpenWrite::default()).unwrap().close().unwrap();
+        let other = Path::new(dir).join("notes.txt");
+        env.fs.create(&other, OpenWrite::default()).unwrap().close().unwrap();
+    }
+    let db = open(&env, with_paths(1 << 30), &blobs);
+    assert_eq!(rows(&db), expected);
+    assert_in_place(&env, &db);
+    assert!(env.fs.exists(&Path::new(LARGE).join("notes.txt")).unwrap());
+    db.close().unwrap();
+
+    Db::destroy_in("/db", &with_paths(0), &env).unwrap();
+    for dir in ["/db", FAST, LARGE] {
+        assert!(data_files(&env, dir).is_empty(), "{dir}");
+    }
+    assert!(env.fs.exists(&Path::new(LARGE).join("notes.txt")).unwrap());
+}
+
+#[test]
+fn checkpoints_and_backups_are_in_one_directory() {
+    let env = Env::memory();
+    let family = small(CompactionStyle::Level);
+    let db = in_both(&env, &family);
+    let expected = rows(&db);
+    db.create_checkpoint("/checkpoint").unwrap();
+    let engine = BackupEngine::open(BackupEngineOptions::new("/backups"), &env).unwrap();
+    engine.create_backup(&db).unwrap();
+    engine.verify_backup(1).unwrap();
+    engine.restore_latest_backup("/restored", "/restored").unwrap();
+    for dir in ["/checkpoint", "/restored"] {
+        let family = ColumnFamilyDescriptor::default_with(family.clone(), ColumnFamilyParts::default());
+        let copy = Db::builder(dir).env(env.clone()).column_family(family).open().unwrap();
+        assert_eq!(rows(&copy), expected, "{dir}");
+        assert_eq!(used(&copy), dirs(&[dir]));
+    }
+    assert_in_place(&env, &db);
+    let exported = db.export_column_family(db.default_column_family(), "/export").unwrap();
+    let imported =
+        db.create_column_family_with_import("in", ImportColumnFamilyOptions::default(), &[&exported]);
+    assert_eq!(contents(&db, &imported.unwrap(), &ReadOptions::default()), expected);
+    assert_in_place(&env, &db);
+}
+
+#[test]
+fn a_column_family_has_paths_of_its_own() {
+    let env = Env::memory();
+    let family = small(CompactionStyle::Level);
+    let own = || {
+        let options = ColumnFamilyOptions { cf_paths: vec![DbPath::new("/own", 0)], ..family.clone() };
+        ColumnFamilyDescriptor::new("own").with_options(options)
+    };
+    let db = in_both(&env, &family);
+    let cf = db.create_column_family(own()).unwrap();
+    db.put_cf(&cf, "a", "1").unwrap();
+    db.flush_cf(&cf).unwrap();
+    assert_eq!(data_files(&env, "/own").len(), 1);
+    db.drop_column_family(&cf).unwrap();
+    drop(cf);
+    db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    db.close().unwrap();
+    assert!(data_files(&env, "/own").is_empty());
+}
+
+#[test]
+fn what_has_no_levels_has_one_path() {
+    let env = Env::memory();
+    let error = try_open(&env, with_paths(1), &small(CompactionStyle::Fifo)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
+    let many = DbOptions { db_paths: vec![DbPath::new(FAST, 1); 5], ..creating() };
+    let error = try_open(&env, many, &small(CompactionStyle::Level)).err().unwrap();
+    assert_eq!(error.kind(), ErrorKind::NotSupported);
+}
