@@ -228,7 +228,8 @@ mod tests {
     #[test]
     fn none_is_made_unless_it_is_asked_for() {
         let env = Env::memory();
-        let file = env.fs.create(Path::new("/file"), OpenWrite::default()).unwrap();
+        env.fs.create_dir_all(Path::new("/d")).unwrap();
+        let file = env.fs.create(Path::new("/d/file"), OpenWrite::default()).unwrap();
         assert!(while_written(file, None).1.is_none());
     }
 }

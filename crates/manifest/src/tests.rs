@@ -397,3 +397,36 @@ fn cursors_of_rounds_are_kept_from_version_to_version() {
     // Too short to be an internal key.
     assert!(VersionEdit::decode(&[5, 1, 3, b'a', b'b', b'c']).is_err());
 }
+
+#[test]
+fn a_table_keeps_the_number_of_its_path_and_is_found_there() {
+    let in_path = |path_id: u32| {
+        let key = internal_key(b"a", SeqNum(1), ValueType::Value);
+        let mut file = TableFile::new(FileNumber(7), 100, key.clone(), key);
+        (file.path_id, file.epoch) = (path_id, 1);
+        VersionEdit { new_files: vec![(1, Arc::new(file))], ..VersionEdit::default() }
+    };
+    let decoded = |path_id: u32| {
+        let mut bytes = Vec::new();
+        in_path(path_id).encode(&mut bytes);
+        VersionEdit::decode(&bytes)
+    };
+    assert_eq!(decoded(3).unwrap().new_files[0].1.path_id, 3);
+    assert_eq!(decoded(4).unwrap_err().kind(), ErrorKind::Corruption);
+
+    let version = |path_id: u32| {
+        let mut builder = VersionBuilder::new(&Version::empty(7), &Comparator::Bytewise, 7);
+        builder.apply(&in_path(path_id)).unwrap();
+        builder.build(true).unwrap()
+    };
+    let dirs: Vec<Arc<Path>> = ["/one", "/two"].map(|dir| Arc::from(Path::new(dir))).to_vec();
+    let located = version(1).located(&dirs, &Comparator::Bytewise).unwrap();
+    let (_, file) = located.files().next().unwrap();
+    assert_eq!(file.path(Path::new("/db")), Path::new("/two/000007.sst"));
+    let own = version(0).located(&[], &Comparator::Bytewise).unwrap();
+    assert_eq!(own.files().next().unwrap().1.path(Path::new("/db")), Path::new("/db/000007.sst"));
+    for (path_id, dirs) in [(1, &dirs[..1]), (1, &[][..]), (3, &dirs[..])] {
+        let error = version(path_id).located(dirs, &Comparator::Bytewise).err().unwrap();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+    }
+}

@@ -174,7 +174,7 @@ fn values_in_blob_files_and_leftovers_are_in_the_paths_too() {
     assert!(data_files(&env, FAST).iter().any(|name| name.ends_with(".blob")));
     assert!(data_files(&env, "/db").is_empty());
     db.close().unwrap();
-    // What a crash left: files of numbers that nobody has.
+    // A crash left files of numbers that nobody has.
     for dir in [FAST, LARGE] {
         let leftover = Path::new(dir).join("000003.sst");
         env.fs.create(&leftover, OpenWrite::default()).unwrap().close().unwrap();
