@@ -110,6 +110,7 @@ pub use timestamps::*;
 pub use transaction::*;
 pub use transaction_db::*;
 pub use transaction_options::*;
+pub use ttl::*;
 pub use updates::*;
 pub use wal_files::*;
 pub use write_buffer_manager::*;

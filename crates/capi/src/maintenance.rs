@@ -62,6 +62,21 @@ pub unsafe extern "C" fn rocksdb_flush_wal(db: *mut rocksdb_t, sync: c_uchar, er
     })
 }
 
+/// As [`rocksdb_compact_range_cf_opt`], which has no place for the error.
+///
+/// # Errors
+/// Those of the compaction, and NotSupported for options that the engine cannot honour.
+pub unsafe fn compact_range(
+    db: *mut rocksdb_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    options: *const rocksdb_compactoptions_t,
+    begin: (*const c_char, size_t),
+    end: (*const c_char, size_t),
+) -> Result<()> {
+    // SAFETY: the caller's contract, which is that of the C functions.
+    unsafe { compact(&(*db).0, &(*cf).0, options, begin, end) }
+}
+
 /// Compacts as `options` say; null is RocksDB's default.
 unsafe fn compact(
     db: &Db,

@@ -18,11 +18,12 @@ use std::ffi::CString;
 use std::path::Path;
 use std::sync::Arc;
 
+/// The public fields are for other libraries above the engine that share these objects (`jni-api`).
 #[derive(Clone, Default)]
 pub struct rocksdb_options_t {
     pub(crate) db: DbOptions,
     pub(crate) cf: ColumnFamilyOptions,
-    pub(crate) parts: ColumnFamilyParts,
+    pub parts: ColumnFamilyParts,
     pub(crate) env: Option<Env>,
     /// Objects that databases opened under these options share.
     pub(crate) objects: DbObjects,
@@ -32,10 +33,17 @@ pub struct rocksdb_options_t {
     /// Texts that only their getters want, by name.
     pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,
     /// Given by `enable_statistics`, shared with the databases opened under these options.
-    pub(crate) statistics: Option<Arc<Statistics>>,
+    pub statistics: Option<Arc<Statistics>>,
 }
 
 impl rocksdb_options_t {
+    /// The database's options of `self` with the column family's of `family`; it gets the refusals of both.
+    pub fn combined(&self, family: &rocksdb_options_t) -> rocksdb_options_t {
+        let mut both = rocksdb_options_t { cf: family.cf.clone(), parts: family.parts.clone(), ..self.clone() };
+        both.settings.adopt(&family.settings);
+        both
+    }
+
     /// The environment to open in.
     pub(crate) fn env(&self) -> Env {
         self.env.clone().unwrap_or_else(Env::posix)

@@ -6,7 +6,7 @@ use crate::table_properties::rocksdb_table_properties_t;
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use outcrop::{Error, ReadOptions, Result, Snapshot, TableFilter, Timestamp};
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct rocksdb_readoptions_t {
     options: ReadOptions,
     /// Iterators see what is written after their creation once they are positioned anew.

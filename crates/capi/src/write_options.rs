@@ -8,7 +8,7 @@ use outcrop::{
 };
 use std::time::Duration;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct rocksdb_writeoptions_t {
     options: WriteOptions,
     settings: Settings,

@@ -31,6 +31,7 @@
 //! cargo xtask bindings [--all | PACKAGE-VERSION | docs]
 //!                              the crate `rocksdb` and its own tests on Outcrop, and crates that use it
 //! cargo xtask python           the wheel, in an environment of its own; its tests, beside RocksDB's for Python
+//! cargo xtask java [--write]   RocksJava and its own tests on our library
 //! ```
 
 mod attacks;
@@ -44,6 +45,7 @@ mod examples;
 mod fuzz;
 mod instructions;
 mod interleavings;
+mod java;
 mod ldb_test;
 mod locks;
 mod packages;
@@ -102,6 +104,7 @@ fn main() -> ExitCode {
         ["c-test"] => c_test::run(),
         ["declarations"] => declarations::run(),
         ["dist", rest @ ..] => dist::run(rest),
+        ["java", rest @ ..] => java::run(rest),
         ["bindings", rest @ ..] => bindings::run(rest),
         ["python"] => python::run(Install::IfMissing),
         _ => Err(format!(

@@ -168,7 +168,7 @@ struct Client {
 ///
 /// # Errors
 /// See [`ReferenceError`].
-pub(super) fn fetch(artifact: &str) -> Result<PathBuf, ReferenceError> {
+pub fn fetch(artifact: &str) -> Result<PathBuf, ReferenceError> {
     Client { program: "mvn".into(), cache: cache_dir()? }.fetch(artifact)
 }
 

@@ -1,0 +1,83 @@
+//! Keys and values as natives pass them.
+
+use crate::env::Env;
+use crate::glue::{Answer, bytes_at, object};
+use crate::slices::JavaSlice;
+use jni_sys::{jint, jlong, jobject};
+use std::borrow::Cow;
+use std::ffi::c_char;
+
+/// Bytes of Java's, wherever they are.
+#[derive(Clone, Copy)]
+pub(crate) enum Bytes {
+    Array(jobject, jint, jint),
+    Whole(jobject),
+    Buffer(jobject, jint, jint),
+    /// The handle of an `org.rocksdb.Slice`.
+    Slice(jlong),
+}
+
+pub(crate) fn part(array: jobject, offset: jint, len: jint) -> Bytes {
+    Bytes::Array(array, offset, len)
+}
+
+pub(crate) fn start(array: jobject, len: jint) -> Bytes {
+    Bytes::Array(array, 0, len)
+}
+
+pub(crate) fn whole(array: jobject) -> Bytes {
+    Bytes::Whole(array)
+}
+
+pub(crate) fn direct(buffer: jobject, offset: jint, len: jint) -> Bytes {
+    Bytes::Buffer(buffer, offset, len)
+}
+
+pub(crate) fn slice(handle: jlong) -> Bytes {
+    Bytes::Slice(handle)
+}
+
+impl Bytes {
+    pub(crate) fn get<'a>(self, env: Env) -> Answer<Cow<'a, [u8]>> {
+        self.named(env, "key")
+    }
+
+    /// `name` is what an error calls a buffer that is not direct.
+    pub(crate) fn named<'a>(self, env: Env, name: &str) -> Answer<Cow<'a, [u8]>> {
+        Ok(match self {
+            Bytes::Array(array, offset, len) => Cow::Owned(env.bytes(array, offset, len)?),
+            Bytes::Whole(array) => Cow::Owned(env.all_bytes(array)?),
+            Bytes::Buffer(buffer, offset, len) => Cow::Borrowed(&*env.buffer(buffer, offset, len, name)?),
+            Bytes::Slice(handle) => {
+                let bytes = object::<JavaSlice>(handle).bytes();
+                Cow::Borrowed(bytes_at(bytes.as_ptr().cast(), bytes.len()))
+            }
+        })
+    }
+
+    /// As much of `value` as there is room for; gives the whole length.
+    pub(crate) fn fill(self, env: Env, value: &[u8]) -> Answer<jint> {
+        match self {
+            Bytes::Array(array, offset, len) => env.fill(array, offset, len, value),
+            Bytes::Buffer(buffer, offset, len) => {
+                let room = env.buffer(buffer, offset, len, "value")?;
+                let copied = room.len().min(value.len());
+                room[..copied].copy_from_slice(&value[..copied]);
+                Ok(value.len() as jint)
+            }
+            Bytes::Whole(array) => env.fill(array, 0, env.length(array)?, value),
+            Bytes::Slice(_) => Ok(value.len() as jint),
+        }
+    }
+}
+
+/// Bytes as C functions take them.
+pub(crate) trait AsC {
+    fn c(&self) -> *const c_char;
+}
+
+impl AsC for [u8] {
+    fn c(&self) -> *const c_char {
+        self.as_ptr().cast()
+    }
+}

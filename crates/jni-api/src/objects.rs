@@ -1,0 +1,437 @@
+//! Objects that options hold: comparators, merge operators, filters, tables, caches, environments, loggers.
+
+use crate::env::{Env, jni};
+use crate::glue::{Answer, Thrown, bytes_at, c_text, dispose, handle, illegal, not_implemented, object};
+use jni_sys::{JNIInvokeInterface_, JavaVM, jboolean, jbyte, jdouble, jint, jlong, jobject, jvalue};
+use outcrop::{CompactionFilter, Comparator, FilterDecision, MergeOperator, UserComparator};
+use outcrop_base::builtin_merge;
+use outcrop_capi as c;
+use outcrop_capi::rocksdb_options_t;
+use std::any::Any;
+use std::cmp::Ordering;
+use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ptr::null_mut;
+use std::sync::Arc;
+
+/// An object of Java's that outlives the call that gave it.
+pub(crate) struct Global {
+    vm: *mut JavaVM,
+    object: jobject,
+}
+
+// SAFETY: the JVM lets any attached thread use a global reference.
+unsafe impl Send for Global {}
+// SAFETY: as above.
+unsafe impl Sync for Global {}
+
+impl Global {
+    pub(crate) fn new(env: Env, object: jobject) -> Answer<Global> {
+        let mut vm = null_mut();
+        jni!(env, GetJavaVM, &mut vm);
+        Ok(Global { vm, object: env.given(jni!(env, NewGlobalRef, object))? })
+    }
+
+    /// Calls with the JVM as this thread sees it, which is attached as a daemon for as long as it lives.
+    pub(crate) fn with<T>(&self, call: impl FnOnce(Env, jobject) -> T) -> T {
+        let mut env: *mut c_void = null_mut();
+        // SAFETY: the JVM outlives its native libraries.
+        unsafe {
+            let table: &JNIInvokeInterface_ = &**self.vm;
+            if (table.v1_4.GetEnv)(self.vm, &mut env, jni_sys::JNI_VERSION_1_6) != jni_sys::JNI_OK {
+                (table.v1_4.AttachCurrentThreadAsDaemon)(self.vm, &mut env, null_mut());
+            }
+        }
+        call(Env(env.cast()), self.object)
+    }
+}
+
+impl Drop for Global {
+    fn drop(&mut self) {
+        self.with(|env, object| jni!(env, DeleteGlobalRef, object));
+    }
+}
+
+/// The object behind the handle of a `RocksCallbackObject`: all are disposed by the same native.
+pub(crate) type Callback = Box<dyn Any>;
+
+pub(crate) fn dispose_callback(callback: jlong) -> Answer<()> {
+    dispose::<Callback>(callback)
+}
+
+pub(crate) fn callback<'a, T: 'static>(handle: jlong) -> Answer<&'a T> {
+    object::<Callback>(handle).downcast_ref().ok_or_else(|| illegal("an object of another class"))
+}
+
+/// `ComparatorOptions`. Buffers are made anew for each comparison, so that how they would be reused is only kept.
+#[derive(Clone)]
+pub(crate) struct ComparatorOptions {
+    pub(crate) synchronisation: jbyte,
+    pub(crate) direct: bool,
+    pub(crate) max_reused: jint,
+}
+
+pub(crate) fn comparator_options() -> Answer<jlong> {
+    Ok(handle(ComparatorOptions { synchronisation: 1, direct: true, max_reused: 64 }))
+}
+
+struct JavaComparator {
+    object: Global,
+    name: String,
+}
+
+impl UserComparator for JavaComparator {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// # Panics
+    /// If the comparator throws: the write group or the job fails then, and not the process.
+    fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        let compared = self.object.with(|env, comparator| -> Answer<jint> {
+            jni!(env, PushLocalFrame, 16);
+            let compared = (|| {
+                let buffer = |bytes: &[u8]| {
+                    env.given(jni!(
+                        env,
+                        NewDirectByteBuffer,
+                        bytes.as_ptr().cast_mut().cast(),
+                        bytes.len() as jlong
+                    ))
+                };
+                let (a, b) = (buffer(a)?, buffer(b)?);
+                let class = jni!(env, GetObjectClass, comparator);
+                let signature = c"(Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;)I";
+                let method = jni!(env, GetMethodID, class, c"compare".as_ptr(), signature.as_ptr());
+                env.check()?;
+                let compared = jni!(
+                    env,
+                    CallIntMethodA,
+                    comparator,
+                    method,
+                    [jvalue { l: a }, jvalue { l: b }].as_ptr()
+                );
+                env.check()?;
+                Ok(compared)
+            })();
+            if compared.is_err() {
+                jni!(env, ExceptionDescribe);
+                jni!(env, ExceptionClear);
+            }
+            jni!(env, PopLocalFrame, null_mut());
+            compared
+        });
+        match compared {
+            Ok(compared) => compared.cmp(&0),
+            Err(_) => panic!("the comparator {} threw an exception", self.name),
+        }
+    }
+}
+
+/// A comparator in Java, and whether its options want direct buffers, which it always gets.
+pub(crate) struct Comparing(Arc<JavaComparator>, pub(crate) bool);
+
+pub(crate) fn create_comparator(env: Env, this: jobject, options: jlong) -> Answer<jlong> {
+    let name = env.call(this, "name", "()Ljava/lang/String;", &[])?;
+    let comparator = JavaComparator { object: Global::new(env, this)?, name: env.text(name)? };
+    let direct = object::<ComparatorOptions>(options).direct;
+    Ok(handle::<Callback>(Box::new(Comparing(Arc::new(comparator), direct))))
+}
+
+pub(crate) fn set_comparator(options: jlong, comparator: jlong, kind: jbyte) -> Answer<()> {
+    if kind != 0 {
+        return not_implemented("NativeComparatorWrapper: comparators in C++");
+    }
+    let comparator = callback::<Comparing>(comparator)?.0.clone();
+    object::<rocksdb_options_t>(options).parts.comparator = Comparator::User(comparator);
+    Ok(())
+}
+
+/// `BuiltinComparator` by its place.
+pub(crate) fn set_builtin_comparator(options: jlong, place: jint) -> Answer<()> {
+    object::<rocksdb_options_t>(options).parts.comparator =
+        if place == 1 { Comparator::ReverseBytewise } else { Comparator::Bytewise };
+    Ok(())
+}
+
+type Operator = Arc<dyn MergeOperator>;
+
+/// By RocksDB's name; `None` for one that it does not know either.
+pub(crate) fn merge_operator(name: &str) -> Answer<jlong> {
+    let operator =
+        builtin_merge::by_name(name).ok_or_else(|| illegal(format!("no merge operator {name}")))?;
+    Ok(handle::<Operator>(operator))
+}
+
+pub(crate) fn string_append(env: Env, delimiter: jobject) -> Answer<jlong> {
+    merge_operator(&format!("stringappend:{}", env.text(delimiter)?))
+}
+
+pub(crate) fn dispose_merge_operator(operator: jlong) -> Answer<()> {
+    dispose::<Operator>(operator)
+}
+
+pub(crate) fn set_merge_operator(options: jlong, operator: jlong) -> Answer<()> {
+    object::<rocksdb_options_t>(options).parts.merge_operator = Some(object::<Operator>(operator).clone());
+    Ok(())
+}
+
+/// As RocksDB, which takes a name that it does not know for none.
+pub(crate) fn set_merge_operator_name(env: Env, options: jlong, name: jobject) -> Answer<()> {
+    object::<rocksdb_options_t>(options).parts.merge_operator = builtin_merge::by_name(&env.text(name)?);
+    Ok(())
+}
+
+/// Removes keys whose values are empty.
+struct RemoveEmptyValue;
+
+impl CompactionFilter for RemoveEmptyValue {
+    fn name(&self) -> &str {
+        "RemoveEmptyValueCompactionFilter"
+    }
+
+    fn filter(&self, _level: usize, _key: &[u8], value: &[u8]) -> FilterDecision {
+        if value.is_empty() { FilterDecision::Remove } else { FilterDecision::Keep }
+    }
+}
+
+type Filter = Arc<dyn CompactionFilter>;
+
+pub(crate) fn remove_empty_value() -> Answer<jlong> {
+    Ok(handle::<Filter>(Arc::new(RemoveEmptyValue)))
+}
+
+pub(crate) fn dispose_filter(filter: jlong) -> Answer<()> {
+    dispose::<Filter>(filter)
+}
+
+pub(crate) fn set_compaction_filter(options: jlong, filter: jlong) -> Answer<()> {
+    object::<rocksdb_options_t>(options).parts.compaction_filter = Some(object::<Filter>(filter).clone());
+    Ok(())
+}
+
+/// The fields of `BlockBasedTableConfig`, in the order of its native.
+pub(crate) struct Table {
+    pub(crate) cache_index: (jboolean, jboolean),
+    pub(crate) pins: (jboolean, jboolean),
+    pub(crate) index: (jbyte, jbyte, jdouble),
+    pub(crate) checksum: jbyte,
+    /// Whether there is none, its handle, and size and shard bits of one to be made.
+    pub(crate) cache: (jboolean, jlong, jlong, jint),
+    pub(crate) persistent_cache: jlong,
+    pub(crate) block: (jlong, jint, jint, jint, jlong),
+    pub(crate) filters: (jboolean, jboolean, jlong, jboolean),
+    pub(crate) delta_encoding: jboolean,
+    pub(crate) verify_compression: jboolean,
+    pub(crate) read_amp: jint,
+    pub(crate) format_version: jint,
+    pub(crate) enable_index_compression: jboolean,
+    pub(crate) block_align: jboolean,
+    pub(crate) index_shortening: jbyte,
+}
+
+/// The C object of a table's options.
+pub(crate) fn table(table: &Table) -> Answer<jlong> {
+    use outcrop_capi::settings::Flag;
+    if table.persistent_cache != 0 {
+        return not_implemented("PersistentCache");
+    }
+    let flag = |set: jboolean| Flag(set.into());
+    // SAFETY: see `glue`.
+    unsafe {
+        let own = c::rocksdb_block_based_options_create();
+        c::rocksdb_block_based_options_set_cache_index_and_filter_blocks(own, flag(table.cache_index.0));
+        c::rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority(
+            own,
+            flag(table.cache_index.1),
+        );
+        c::rocksdb_block_based_options_set_pin_l0_filter_and_index_blocks_in_cache(own, flag(table.pins.0));
+        c::rocksdb_block_based_options_set_pin_top_level_index_and_filter(own, flag(table.pins.1));
+        c::rocksdb_block_based_options_set_index_type(own, table.index.0.into());
+        c::rocksdb_block_based_options_set_data_block_index_type(own, table.index.1.into());
+        c::rocksdb_block_based_options_set_data_block_hash_ratio(own, table.index.2);
+        c::rocksdb_block_based_options_set_checksum(own, table.checksum as c_char);
+        match table.cache {
+            (false, 0, size @ 0.., _) => {
+                let cache = c::rocksdb_cache_create_lru(size as usize);
+                c::rocksdb_block_based_options_set_block_cache(own, cache);
+                c::rocksdb_cache_destroy(cache);
+            }
+            (true, ..) | (false, 0, ..) => c::rocksdb_block_based_options_set_no_block_cache(own, Flag(1)),
+            (false, cache, ..) => c::rocksdb_block_based_options_set_block_cache(own, cache as *mut _),
+        }
+        c::rocksdb_block_based_options_set_block_size(own, table.block.0 as usize);
+        c::rocksdb_block_based_options_set_block_size_deviation(own, table.block.1);
+        c::rocksdb_block_based_options_set_block_restart_interval(own, table.block.2);
+        c::rocksdb_block_based_options_set_index_block_restart_interval(own, table.block.3);
+        c::rocksdb_block_based_options_set_metadata_block_size(own, table.block.4 as u64);
+        c::rocksdb_block_based_options_set_partition_filters(own, flag(table.filters.0));
+        c::rocksdb_block_based_options_set_optimize_filters_for_memory(own, flag(table.filters.1));
+        if table.filters.2 != 0 {
+            let bits = *object::<f64>(table.filters.2);
+            c::rocksdb_block_based_options_set_filter_policy(own, c::rocksdb_filterpolicy_create_bloom(bits));
+        }
+        c::rocksdb_block_based_options_set_whole_key_filtering(own, flag(table.filters.3));
+        c::rocksdb_block_based_options_set_use_delta_encoding(own, flag(table.delta_encoding));
+        c::rocksdb_block_based_options_set_verify_compression(own, flag(table.verify_compression));
+        c::rocksdb_block_based_options_set_read_amp_bytes_per_bit(own, table.read_amp as u32);
+        c::rocksdb_block_based_options_set_format_version(own, table.format_version);
+        c::rocksdb_block_based_options_set_enable_index_compression(
+            own,
+            flag(table.enable_index_compression),
+        );
+        c::rocksdb_block_based_options_set_block_align(own, flag(table.block_align));
+        c::rocksdb_block_based_options_set_index_shortening(own, table.index_shortening.into());
+        Ok(own as jlong)
+    }
+}
+
+/// Takes the handle of [`table`] over, as RocksDB's option does.
+pub(crate) fn set_table(options: jlong, table: jlong) -> Answer<()> {
+    // SAFETY: see `glue`.
+    unsafe {
+        c::rocksdb_options_set_block_based_table_factory(options as *mut _, table as *mut _);
+        c::rocksdb_block_based_options_destroy(table as *mut _);
+    }
+    Ok(())
+}
+
+/// The number of threads of a pool; `priority` is RocksJava's.
+pub(crate) fn set_threads(env: jlong, threads: jint, priority: jbyte) -> Answer<()> {
+    let env = env as *mut c::rocksdb_env_t;
+    // SAFETY: see `glue`.
+    unsafe {
+        match priority {
+            0 => c::rocksdb_env_set_bottom_priority_background_threads(env, threads),
+            2 => c::rocksdb_env_set_high_priority_background_threads(env, threads),
+            _ => c::rocksdb_env_set_background_threads(env, threads),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn threads(env: jlong, priority: jbyte) -> Answer<jint> {
+    let env = env as *mut c::rocksdb_env_t;
+    // SAFETY: see `glue`.
+    Ok(unsafe {
+        match priority {
+            0 => c::rocksdb_env_get_bottom_priority_background_threads(env),
+            2 => c::rocksdb_env_get_high_priority_background_threads(env),
+            _ => c::rocksdb_env_get_background_threads(env),
+        }
+    })
+}
+
+/// A logger in Java.
+pub(crate) struct JavaLogger {
+    object: Global,
+    level: std::sync::atomic::AtomicI8,
+    /// `None`: one of standard error.
+    pub(crate) standard: Option<*mut c::rocksdb_logger_t>,
+}
+
+pub(crate) fn create_logger(env: Env, this: jobject, level: jlong) -> Answer<jlong> {
+    let logger =
+        JavaLogger { object: Global::new(env, this)?, level: (level as jbyte).into(), standard: None };
+    Ok(handle(Arc::new(logger)))
+}
+
+pub(crate) fn create_standard_logger(
+    env: Env,
+    this: jobject,
+    level: jbyte,
+    prefix: jobject,
+) -> Answer<jlong> {
+    let prefix = if prefix.is_null() { String::new() } else { env.text(prefix)? };
+    // SAFETY: see `glue`.
+    let own = unsafe { c::rocksdb_logger_create_stderr_logger(level.into(), c_text(prefix)?.as_ptr()) };
+    let logger = JavaLogger { object: Global::new(env, this)?, level: level.into(), standard: Some(own) };
+    Ok(handle(Arc::new(logger)))
+}
+
+pub(crate) fn logger_level(logger: jlong) -> Answer<jbyte> {
+    Ok(object::<Arc<JavaLogger>>(logger).level.load(std::sync::atomic::Ordering::Relaxed))
+}
+
+pub(crate) fn set_logger_level(logger: jlong, level: jbyte) -> Answer<()> {
+    object::<Arc<JavaLogger>>(logger).level.store(level, std::sync::atomic::Ordering::Relaxed);
+    Ok(())
+}
+
+/// The logger is asked from any thread until the process ends: its Java object stays.
+pub(crate) fn dispose_logger(logger: jlong) -> Answer<()> {
+    dispose::<Arc<JavaLogger>>(logger)
+}
+
+pub(crate) fn set_logger(options: jlong, logger: jlong) -> Answer<()> {
+    let logger = object::<Arc<JavaLogger>>(logger).clone();
+    // SAFETY: see `glue`. A database may log as long as it is open, and nobody says when the last has closed: the logger's
+    // reference stays.
+    unsafe {
+        let own = match logger.standard {
+            Some(own) => own,
+            None => c::rocksdb_logger_create_callback_logger(
+                0,
+                Some(log),
+                Arc::into_raw(logger).cast_mut().cast(),
+            ),
+        };
+        c::rocksdb_options_set_info_log(options as *mut _, own);
+    }
+    Ok(())
+}
+
+/// RocksJava's constants of `InfoLogLevel`, by RocksDB's numbers.
+const LEVELS: [&str; 6] =
+    ["DEBUG_LEVEL", "INFO_LEVEL", "WARN_LEVEL", "ERROR_LEVEL", "FATAL_LEVEL", "HEADER_LEVEL"];
+
+unsafe extern "C-unwind" fn log(state: *mut c_void, level: c_uint, message: *mut c_char, len: usize) {
+    // SAFETY: `set_logger` gave a logger that stays.
+    let logger = unsafe { &*state.cast::<JavaLogger>() };
+    if (level as i8) < logger.level.load(std::sync::atomic::Ordering::Relaxed) {
+        return;
+    }
+    let text = String::from_utf8_lossy(bytes_at(message, len)).into_owned();
+    logger.object.with(|env, object| {
+        jni!(env, PushLocalFrame, 16);
+        let logged = (|| -> Answer<()> {
+            let class = jni!(env, GetObjectClass, object);
+            let signature = c"(Lorg/rocksdb/InfoLogLevel;Ljava/lang/String;)V";
+            let method = jni!(env, GetMethodID, class, c"log".as_ptr(), signature.as_ptr());
+            env.check()?;
+            let level = LEVELS[(level as usize).min(LEVELS.len() - 1)];
+            let level = level_constant(env, class, level)?;
+            jni!(
+                env,
+                CallVoidMethodA,
+                object,
+                method,
+                [jvalue { l: level }, jvalue { l: env.new_text(&text)? }].as_ptr()
+            );
+            env.check()
+        })();
+        if logged.is_err() {
+            jni!(env, ExceptionDescribe);
+            jni!(env, ExceptionClear);
+        }
+        jni!(env, PopLocalFrame, null_mut());
+    });
+}
+
+/// A constant of `InfoLogLevel`, which the class loader of the logger's class finds: this may be a thread without one.
+fn level_constant(env: Env, logger: jobject, name: &str) -> Answer<jobject> {
+    let loader = env.call(logger, "getClassLoader", "()Ljava/lang/ClassLoader;", &[])?;
+    let class = jvalue { l: env.new_text("org.rocksdb.InfoLogLevel")? };
+    let class = env.call(loader, "loadClass", "(Ljava/lang/String;)Ljava/lang/Class;", &[class])?;
+    let name = std::ffi::CString::new(name).unwrap_or_default();
+    let field = jni!(env, GetStaticFieldID, class, name.as_ptr(), c"Lorg/rocksdb/InfoLogLevel;".as_ptr());
+    if field.is_null() {
+        return Err(Thrown::Pending);
+    }
+    env.given(jni!(env, GetStaticObjectField, class, field))
+}
+
+/// The text at a pointer that stays the library's.
+pub(crate) fn borrowed_text(text: *const c_char) -> String {
+    // SAFETY: see `glue`.
+    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
+}

@@ -1,0 +1,202 @@
+//! Options beyond single numbers: copies, texts, lists, compression, statistics.
+
+use crate::env::Env;
+use crate::glue::{Answer, c_text, checked, handle, illegal, object, take_text};
+use crate::slices::JavaSlice;
+use jni_sys::{jboolean, jint, jlong, jobject};
+use outcrop::Statistics;
+use outcrop_capi as c;
+use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t, rocksdb_writeoptions_t};
+use std::sync::Arc;
+
+/// `Options` of a `DBOptions` and a `ColumnFamilyOptions`.
+pub(crate) fn combine(db: jlong, family: jlong) -> Answer<jlong> {
+    Ok(handle(object::<rocksdb_options_t>(db).combined(object(family))))
+}
+
+pub(crate) fn copy(options: jlong) -> Answer<jlong> {
+    Ok(handle(object::<rocksdb_options_t>(options).clone()))
+}
+
+pub(crate) fn copy_read(options: jlong) -> Answer<jlong> {
+    Ok(handle(object::<rocksdb_readoptions_t>(options).clone()))
+}
+
+pub(crate) fn copy_write(options: jlong) -> Answer<jlong> {
+    Ok(handle(object::<rocksdb_writeoptions_t>(options).clone()))
+}
+
+pub(crate) fn new_read(verify: jboolean, fill: jboolean) -> Answer<jlong> {
+    // SAFETY: see `glue`.
+    unsafe {
+        let options = c::rocksdb_readoptions_create();
+        c::rocksdb_readoptions_set_verify_checksums(options, crate::glue::to(verify));
+        c::rocksdb_readoptions_set_fill_cache(options, crate::glue::to(fill));
+        Ok(options as jlong)
+    }
+}
+
+/// Options of properties as text, `name=value;`: 0 if there is one that nobody knows.
+pub(crate) fn parse(env: Env, text: jobject) -> Answer<jlong> {
+    let text = c_text(env.text(text)?)?;
+    // SAFETY: see `glue`.
+    unsafe {
+        let base = c::rocksdb_options_create();
+        let new = c::rocksdb_options_create();
+        let parsed = checked(|error| c::rocksdb_get_options_from_string(base, text.as_ptr(), new, error));
+        c::rocksdb_options_destroy(base);
+        match parsed {
+            Ok(()) => Ok(new as jlong),
+            Err(_) => {
+                c::rocksdb_options_destroy(new);
+                Ok(0)
+            }
+        }
+    }
+}
+
+/// The slice's bytes as one of the bounds.
+pub(crate) fn set_bound(options: jlong, slice: jlong, upper: bool) -> Answer<()> {
+    let bytes = if slice == 0 { &[][..] } else { object::<JavaSlice>(slice).bytes() };
+    let start = if slice == 0 { std::ptr::null() } else { bytes.as_ptr().cast() };
+    // SAFETY: see `glue`.
+    unsafe {
+        match upper {
+            true => c::rocksdb_readoptions_set_iterate_upper_bound(options as *mut _, start, bytes.len()),
+            false => c::rocksdb_readoptions_set_iterate_lower_bound(options as *mut _, start, bytes.len()),
+        }
+    }
+    Ok(())
+}
+
+pub(crate) fn set_timestamp(options: jlong, slice: jlong, start: bool) -> Answer<()> {
+    let bytes = if slice == 0 { &[][..] } else { object::<JavaSlice>(slice).bytes() };
+    let at = if slice == 0 { std::ptr::null() } else { bytes.as_ptr().cast() };
+    // SAFETY: see `glue`.
+    unsafe {
+        match start {
+            false => c::rocksdb_readoptions_set_timestamp(options as *mut _, at, bytes.len()),
+            true => c::rocksdb_readoptions_set_iter_start_ts(options as *mut _, at, bytes.len()),
+        }
+    }
+    Ok(())
+}
+
+/// A text option.
+pub(crate) fn set_text(
+    env: Env,
+    options: jlong,
+    text: jobject,
+    set: unsafe extern "C" fn(*mut rocksdb_options_t, *const std::ffi::c_char),
+) -> Answer<()> {
+    let text = c_text(env.text(text)?)?;
+    // SAFETY: see `glue`.
+    unsafe { set(options as *mut _, text.as_ptr()) };
+    Ok(())
+}
+
+pub(crate) fn set_statistics(options: jlong, statistics: jlong) -> Answer<()> {
+    object::<rocksdb_options_t>(options).statistics = Some(object::<Arc<Statistics>>(statistics).clone());
+    Ok(())
+}
+
+/// A new handle of the options' statistics, or 0.
+pub(crate) fn statistics(options: jlong) -> Answer<jlong> {
+    Ok(object::<rocksdb_options_t>(options).statistics.clone().map_or(0, handle))
+}
+
+/// `CompressionOptions`.
+#[derive(Clone, Copy)]
+pub(crate) struct Compression {
+    pub(crate) window_bits: jint,
+    pub(crate) level: jint,
+    pub(crate) strategy: jint,
+    pub(crate) max_dict_bytes: jint,
+    pub(crate) zstd_max_train_bytes: jint,
+    pub(crate) enabled: bool,
+}
+
+pub(crate) fn new_compression() -> Answer<jlong> {
+    let default = Compression {
+        window_bits: -14,
+        level: 32767,
+        strategy: 0,
+        max_dict_bytes: 0,
+        zstd_max_train_bytes: 0,
+        enabled: false,
+    };
+    Ok(handle(default))
+}
+
+pub(crate) fn set_compression(options: jlong, compression: jlong, bottommost: bool) -> Answer<()> {
+    let of = *object::<Compression>(compression);
+    let options = options as *mut rocksdb_options_t;
+    // SAFETY: see `glue`.
+    unsafe {
+        if bottommost {
+            let enabled = outcrop_capi::settings::Flag::from(of.enabled);
+            c::rocksdb_options_set_bottommost_compression_options(
+                options,
+                of.window_bits,
+                of.level,
+                of.strategy,
+                of.max_dict_bytes,
+                enabled,
+            );
+            c::rocksdb_options_set_bottommost_compression_options_zstd_max_train_bytes(
+                options,
+                of.zstd_max_train_bytes,
+                enabled,
+            );
+        } else {
+            c::rocksdb_options_set_compression_options(
+                options,
+                of.window_bits,
+                of.level,
+                of.strategy,
+                of.max_dict_bytes,
+            );
+            c::rocksdb_options_set_compression_options_zstd_max_train_bytes(options, of.zstd_max_train_bytes);
+        }
+    }
+    Ok(())
+}
+
+/// The compression of each level, from RocksJava's bytes.
+pub(crate) fn set_compression_per_level(env: Env, options: jlong, levels: jobject) -> Answer<()> {
+    let levels: Vec<jint> = env.all_bytes(levels)?.into_iter().map(|byte| (byte as i8).into()).collect();
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_options_set_compression_per_level(options as *mut _, levels.as_ptr(), levels.len()) };
+    Ok(())
+}
+
+pub(crate) fn set_level_multipliers(env: Env, options: jlong, levels: jobject) -> Answer<()> {
+    let mut levels = env.ints(levels)?;
+    // SAFETY: see `glue`.
+    unsafe {
+        c::rocksdb_options_set_max_bytes_for_level_multiplier_additional(
+            options as *mut _,
+            levels.as_mut_ptr(),
+            levels.len(),
+        );
+    }
+    Ok(())
+}
+
+/// The prefix of so many bytes of each key.
+pub(crate) fn set_fixed_prefix(options: jlong, len: jint) -> Answer<()> {
+    let len = usize::try_from(len).map_err(|_| illegal("a prefix of negative length"))?;
+    // SAFETY: see `glue`.
+    unsafe {
+        c::rocksdb_options_set_prefix_extractor(
+            options as *mut _,
+            c::rocksdb_slicetransform_create_fixed_prefix(len),
+        )
+    };
+    Ok(())
+}
+
+/// The text of a C function that is freed, as RocksJava's natives give it.
+pub(crate) fn owned_text(text: *mut std::ffi::c_char) -> Answer<String> {
+    Ok(if text.is_null() { String::new() } else { take_text(text) })
+}
