@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 
 #[derive(Default)]
 pub struct rocksdb_writebatch_t {
-    pub(crate) batch: WriteBatch,
+    pub batch: WriteBatch,
     pub(crate) save_points: Vec<SavePoint>,
     /// A record that would make it longer is not added. Bytes; 0: no limit.
     pub(crate) max_bytes: usize,

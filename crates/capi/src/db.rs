@@ -30,7 +30,7 @@ impl From<TtlDb> for rocksdb_t {
     }
 }
 
-pub struct rocksdb_column_family_handle_t(pub(crate) ColumnFamilyHandle);
+pub struct rocksdb_column_family_handle_t(pub ColumnFamilyHandle);
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_open(

@@ -39,7 +39,8 @@ pub struct rocksdb_options_t {
 impl rocksdb_options_t {
     /// The database's options of `self` with the column family's of `family`; it gets the refusals of both.
     pub fn combined(&self, family: &rocksdb_options_t) -> rocksdb_options_t {
-        let mut both = rocksdb_options_t { cf: family.cf.clone(), parts: family.parts.clone(), ..self.clone() };
+        let mut both =
+            rocksdb_options_t { cf: family.cf.clone(), parts: family.parts.clone(), ..self.clone() };
         both.settings.adopt(&family.settings);
         both
     }

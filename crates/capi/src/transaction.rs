@@ -26,7 +26,10 @@ pub struct rocksdb_transaction_t {
 
 impl rocksdb_transaction_t {
     /// The transaction, to be written to.
-    fn get(&mut self) -> Result<&mut Transaction> {
+    ///
+    /// # Errors
+    /// NotSupported for options that cannot be honoured.
+    pub fn get(&mut self) -> Result<&mut Transaction> {
         match &self.failed {
             Some(error) => Err(error.clone()),
             None => Ok(&mut self.txn),

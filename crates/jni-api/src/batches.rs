@@ -16,8 +16,7 @@ pub(crate) fn create_from(env: Env, bytes: Bytes) -> Answer<jlong> {
 
 pub(crate) fn reserve(bytes: jint) -> Answer<jlong> {
     let bytes = usize::try_from(bytes).unwrap_or(0);
-    // SAFETY: see `glue`.
-    Ok(unsafe { c::rocksdb_writebatch_create_with_params(bytes, 0, 0, 0) } as jlong)
+    Ok(c::rocksdb_writebatch_create_with_params(bytes, 0, 0, 0) as jlong)
 }
 
 /// A write to a plain batch.

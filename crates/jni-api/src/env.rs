@@ -133,7 +133,7 @@ impl Env {
         Ok(ints)
     }
 
-    /// What `each` makes of the elements of an `Object[]`, one after the other.
+    /// The answers of `each` for the elements of an `Object[]`, one after the other.
     pub(crate) fn each<T>(
         self,
         array: jobject,
@@ -204,26 +204,6 @@ impl Env {
         let given = jni!(self, CallObjectMethodA, object, id, arguments.as_ptr());
         self.check()?;
         Ok(given)
-    }
-
-    /// A `java.util.HashMap` of texts to what `pairs` have beside them.
-    pub(crate) fn new_map(
-        self,
-        pairs: impl IntoIterator<Item = Answer<(jobject, jobject)>>,
-    ) -> Answer<jobject> {
-        let map = self.new_object("java/util/HashMap", "()V", &[])?;
-        for pair in pairs {
-            let (key, value) = pair?;
-            let signature = "(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;";
-            self.call(map, "put", signature, &[jvalue { l: key }, jvalue { l: value }])?;
-            jni!(self, DeleteLocalRef, key);
-            jni!(self, DeleteLocalRef, value);
-        }
-        Ok(map)
-    }
-
-    pub(crate) fn new_long(self, number: jlong) -> Answer<jobject> {
-        self.new_object("java/lang/Long", "(J)V", &[jvalue { j: number }])
     }
 
     /// `org.rocksdb.Status`.

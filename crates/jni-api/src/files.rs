@@ -1,9 +1,11 @@
 //! Databases as files: destruction, names, checkpoints, tables made outside of a database.
 
-use crate::db::JavaDb;
+use crate::args::{AsC, Bytes};
+use crate::db::{JavaDb, Write};
 use crate::env::Env;
 use crate::glue::{Answer, c_text, checked, object};
-use jni_sys::{jlong, jobject};
+use crate::slices::JavaSlice;
+use jni_sys::{jbyte, jint, jlong, jobject, jvalue};
 use outcrop_capi as c;
 
 pub(crate) fn destroy(env: Env, path: jobject, options: jlong) -> Answer<()> {
@@ -14,4 +16,123 @@ pub(crate) fn destroy(env: Env, path: jobject, options: jlong) -> Answer<()> {
 
 pub(crate) fn name(handle: jlong) -> Answer<String> {
     Ok(object::<JavaDb>(handle).name.clone())
+}
+
+pub(crate) fn checkpoint(db: jlong) -> Answer<jlong> {
+    // SAFETY: see `glue`.
+    checked(|error| unsafe { c::rocksdb_checkpoint_object_create(crate::db::db(db), error) as jlong })
+}
+
+pub(crate) fn create_checkpoint(env: Env, checkpoint: jlong, path: jobject) -> Answer<()> {
+    let path = c_text(env.text(path)?)?;
+    // SAFETY: see `glue`.
+    checked(|error| unsafe { c::rocksdb_checkpoint_create(checkpoint as *mut _, path.as_ptr(), 0, error) })
+}
+
+pub(crate) fn open_writer(env: Env, writer: jlong, path: jobject) -> Answer<()> {
+    let path = c_text(env.text(path)?)?;
+    // SAFETY: see `glue`.
+    checked(|error| unsafe { c::rocksdb_sstfilewriter_open(writer as *mut _, path.as_ptr(), error) })
+}
+
+/// An entry of a table.
+pub(crate) fn write(env: Env, writer: jlong, write: Write, key: Bytes, value: Option<Bytes>) -> Answer<()> {
+    let key = key.get(env)?;
+    let value = value.map_or(Ok(Default::default()), |value| value.named(env, "value"))?;
+    let (writer, (k, kl), (v, vl)) = (writer as *mut _, (key.c(), key.len()), (value.c(), value.len()));
+    // SAFETY: see `glue`.
+    checked(|error| unsafe {
+        match write {
+            Write::Merge => c::rocksdb_sstfilewriter_merge(writer, k, kl, v, vl, error),
+            Write::Delete | Write::SingleDelete => c::rocksdb_sstfilewriter_delete(writer, k, kl, error),
+            Write::DeleteRange => c::rocksdb_sstfilewriter_delete_range(writer, k, kl, v, vl, error),
+            Write::Put => c::rocksdb_sstfilewriter_put(writer, k, kl, v, vl, error),
+        }
+    })
+}
+
+pub(crate) fn writer_size(writer: jlong) -> Answer<u64> {
+    let mut size = 0;
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_sstfilewriter_file_size(writer as *mut _, &mut size) };
+    Ok(size)
+}
+
+/// Sizes of ranges, which are given as handles of slices: begin and end of each.
+pub(crate) fn approximate_sizes(
+    env: Env,
+    (db, family): (jlong, jlong),
+    ranges: jobject,
+    flags: jbyte,
+) -> Answer<Vec<jlong>> {
+    let slices = env.longs(ranges)?;
+    let bytes: Vec<&[u8]> = slices.iter().map(|slice| object::<JavaSlice>(*slice).bytes()).collect();
+    let starts: Vec<_> = bytes.iter().step_by(2).map(|bytes| bytes.c()).collect();
+    let start_lengths: Vec<_> = bytes.iter().step_by(2).map(|bytes| bytes.len()).collect();
+    let ends: Vec<_> = bytes.iter().skip(1).step_by(2).map(|bytes| bytes.c()).collect();
+    let end_lengths: Vec<_> = bytes.iter().skip(1).step_by(2).map(|bytes| bytes.len()).collect();
+    let mut sizes = vec![0u64; ends.len()];
+    // RocksJava's flags are RocksDB's.
+    // SAFETY: see `glue`.
+    checked(|error| unsafe {
+        c::rocksdb_approximate_sizes_cf_with_flags(
+            crate::db::db(db),
+            crate::db::family(db, family),
+            ends.len() as jint,
+            starts.as_ptr(),
+            start_lengths.as_ptr(),
+            ends.as_ptr(),
+            end_lengths.as_ptr(),
+            flags as u8,
+            sizes.as_mut_ptr(),
+            error,
+        );
+    })?;
+    Ok(sizes.into_iter().map(|size| size as jlong).collect())
+}
+
+pub(crate) fn updates_since(db: jlong, number: jlong) -> Answer<jlong> {
+    // SAFETY: see `glue`.
+    checked(|error| unsafe {
+        c::rocksdb_get_updates_since(crate::db::db(db), number as u64, std::ptr::null(), error) as jlong
+    })
+}
+
+/// A batch of the log, with its number.
+pub(crate) fn logged_batch(env: Env, iterator: jlong) -> Answer<jobject> {
+    let mut number = 0;
+    // SAFETY: see `glue`.
+    let batch = unsafe { c::rocksdb_wal_iter_get_batch(iterator as *mut _, &mut number) };
+    let arguments = [jvalue { j: number as jlong }, jvalue { j: batch as jlong }];
+    env.new_object("org/rocksdb/TransactionLogIterator$BatchResult", "(JJ)V", &arguments)
+}
+
+/// Removes files in ranges: begin and end of each, null for no end.
+pub(crate) fn delete_in_ranges(
+    env: Env,
+    (db, family): (jlong, jlong),
+    ranges: jobject,
+    include_end: bool,
+) -> Answer<()> {
+    if include_end {
+        return crate::glue::not_implemented("RocksDB.deleteFilesInRanges with includeEnd");
+    }
+    let bounds =
+        env.each(ranges, |_, key| if key.is_null() { Ok(None) } else { env.all_bytes(key).map(Some) })?;
+    bounds.chunks_exact(2).try_for_each(|range| {
+        let start = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(std::ptr::null(), |bytes| bytes.c());
+        let len = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(0, Vec::len);
+        // SAFETY: see `glue`.
+        checked(|error| unsafe {
+            c::rocksdb_delete_file_in_range_cf(
+                crate::db::db(db),
+                crate::db::family(db, family),
+                start(&range[0]),
+                len(&range[0]),
+                start(&range[1]),
+                len(&range[1]),
+                error,
+            );
+        })
+    })
 }

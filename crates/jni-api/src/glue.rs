@@ -11,7 +11,7 @@
 
 use crate::env::{Env, jni};
 use crate::status::Status;
-use jni_sys::{JNIEnv, jboolean, jbyte, jchar, jdouble, jint, jlong, jobject, jsize};
+use jni_sys::{JNIEnv, jboolean, jbyte, jdouble, jint, jlong, jobject, jsize};
 use outcrop_capi::settings::Flag;
 use std::ffi::{CStr, CString, c_char};
 use std::panic::{AssertUnwindSafe, catch_unwind};

@@ -7,6 +7,7 @@
 #![allow(missing_docs, reason = "nothing here is called but by the JVM")]
 
 mod args;
+mod backups;
 mod batches;
 mod db;
 mod env;
@@ -17,6 +18,8 @@ mod natives;
 mod objects;
 mod options;
 mod slices;
+mod statistics;
 mod status;
+mod transactions;
 mod ttl;
 mod versions;

@@ -14,7 +14,9 @@
 use crate::args::{direct, part, slice, start, whole};
 use crate::db::db;
 use crate::glue::{checked, dispose, enter, handle, not_implemented, object, to};
-use crate::{batches, db, files, iterators, objects, options, slices, ttl, versions};
+use crate::{
+    backups, batches, db, files, iterators, objects, options, slices, statistics, transactions, ttl, versions,
+};
 use jni_sys::{JNIEnv, jboolean, jbyte, jchar, jdouble, jint, jlong, jobject};
 
 include!(concat!(env!("OUT_DIR"), "/natives.rs"));

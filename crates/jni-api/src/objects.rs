@@ -9,7 +9,7 @@ use outcrop_capi as c;
 use outcrop_capi::rocksdb_options_t;
 use std::any::Any;
 use std::cmp::Ordering;
-use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::ffi::{c_char, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
 
@@ -227,6 +227,15 @@ pub(crate) struct Table {
     pub(crate) enable_index_compression: jboolean,
     pub(crate) block_align: jboolean,
     pub(crate) index_shortening: jbyte,
+    pub(crate) newer: Option<Newer>,
+}
+
+/// Fields that came after 10.4.
+pub(crate) struct Newer {
+    pub(crate) separate_key_value: jboolean,
+    pub(crate) uniform_cv_threshold: jdouble,
+    pub(crate) super_block: (jlong, jlong),
+    pub(crate) index_search: jbyte,
 }
 
 /// The C object of a table's options.
@@ -281,6 +290,19 @@ pub(crate) fn table(table: &Table) -> Answer<jlong> {
         );
         c::rocksdb_block_based_options_set_block_align(own, flag(table.block_align));
         c::rocksdb_block_based_options_set_index_shortening(own, table.index_shortening.into());
+        if let Some(newer) = &table.newer {
+            c::rocksdb_block_based_options_set_separate_key_value_in_data_block(
+                own,
+                flag(newer.separate_key_value),
+            );
+            c::rocksdb_block_based_options_set_uniform_cv_threshold(own, newer.uniform_cv_threshold);
+            c::rocksdb_block_based_options_set_super_block_alignment_size(own, newer.super_block.0 as usize);
+            c::rocksdb_block_based_options_set_super_block_alignment_space_overhead_ratio(
+                own,
+                newer.super_block.1 as usize,
+            );
+            c::rocksdb_block_based_options_set_index_block_search_type(own, newer.index_search.into());
+        }
         Ok(own as jlong)
     }
 }
@@ -325,8 +347,8 @@ pub(crate) fn threads(env: jlong, priority: jbyte) -> Answer<jint> {
 pub(crate) struct JavaLogger {
     object: Global,
     level: std::sync::atomic::AtomicI8,
-    /// `None`: one of standard error.
-    pub(crate) standard: Option<*mut c::rocksdb_logger_t>,
+    /// The handle of C's, if it writes to standard error.
+    pub(crate) standard: Option<jlong>,
 }
 
 pub(crate) fn create_logger(env: Env, this: jobject, level: jlong) -> Answer<jlong> {
@@ -344,7 +366,8 @@ pub(crate) fn create_standard_logger(
     let prefix = if prefix.is_null() { String::new() } else { env.text(prefix)? };
     // SAFETY: see `glue`.
     let own = unsafe { c::rocksdb_logger_create_stderr_logger(level.into(), c_text(prefix)?.as_ptr()) };
-    let logger = JavaLogger { object: Global::new(env, this)?, level: level.into(), standard: Some(own) };
+    let logger =
+        JavaLogger { object: Global::new(env, this)?, level: level.into(), standard: Some(own as jlong) };
     Ok(handle(Arc::new(logger)))
 }
 
@@ -368,7 +391,7 @@ pub(crate) fn set_logger(options: jlong, logger: jlong) -> Answer<()> {
     // reference stays.
     unsafe {
         let own = match logger.standard {
-            Some(own) => own,
+            Some(own) => own as *mut c::rocksdb_logger_t,
             None => c::rocksdb_logger_create_callback_logger(
                 0,
                 Some(log),
@@ -428,10 +451,4 @@ fn level_constant(env: Env, logger: jobject, name: &str) -> Answer<jobject> {
         return Err(Thrown::Pending);
     }
     env.given(jni!(env, GetStaticObjectField, class, field))
-}
-
-/// The text at a pointer that stays the library's.
-pub(crate) fn borrowed_text(text: *const c_char) -> String {
-    // SAFETY: see `glue`.
-    unsafe { CStr::from_ptr(text) }.to_string_lossy().into_owned()
 }

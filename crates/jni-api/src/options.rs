@@ -1,7 +1,7 @@
 //! Options beyond single numbers: copies, texts, lists, compression, statistics.
 
 use crate::env::Env;
-use crate::glue::{Answer, c_text, checked, handle, illegal, object, take_text};
+use crate::glue::{Answer, c_text, checked, handle, illegal, object};
 use crate::slices::JavaSlice;
 use jni_sys::{jboolean, jint, jlong, jobject};
 use outcrop::Statistics;
@@ -196,7 +196,30 @@ pub(crate) fn set_fixed_prefix(options: jlong, len: jint) -> Answer<()> {
     Ok(())
 }
 
-/// The text of a C function that is freed, as RocksJava's natives give it.
-pub(crate) fn owned_text(text: *mut std::ffi::c_char) -> Answer<String> {
-    Ok(if text.is_null() { String::new() } else { take_text(text) })
+/// A text option that the C object keeps.
+pub(crate) fn wal_dir(options: jlong) -> Answer<String> {
+    let mut len = 0;
+    // SAFETY: see `glue`.
+    let text = unsafe { c::rocksdb_options_get_wal_dir(options as *mut _, &mut len) };
+    Ok(String::from_utf8_lossy(crate::glue::bytes_at(text, len)).into_owned())
+}
+
+/// `SstFileManager`, whose logger nobody asks for.
+pub(crate) fn file_manager(
+    env: jlong,
+    _logger: jlong,
+    rate: jlong,
+    trash: f64,
+    chunk: jlong,
+) -> Answer<jlong> {
+    if chunk != 64 << 20 {
+        return crate::glue::not_implemented("SstFileManager with bytesMaxDeleteChunk");
+    }
+    // SAFETY: see `glue`.
+    unsafe {
+        let manager = c::rocksdb_sst_file_manager_create(env as *mut _);
+        c::rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(manager, rate);
+        c::rocksdb_sst_file_manager_set_max_trash_db_ratio(manager, trash);
+        Ok(manager as jlong)
+    }
 }

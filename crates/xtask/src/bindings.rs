@@ -11,7 +11,7 @@
 //! that is listed and passes: the list only shrinks. Everything is built in one target directory.
 
 mod pages;
-mod suites;
+pub mod suites;
 
 use crate::sources::{make_dir, sources_of};
 use crate::{declarations, root};

@@ -1,15 +1,19 @@
 //! Outcrop under RocksJava: the jar `org.rocksdb:rocksdbjni` as it is, with our library on `java.library.path`.
 //!
 //! ```text
-//! cargo xtask java              the lists of native methods are the jars'; RocksJava's own tests
+//! cargo xtask java              all of it
+//! cargo xtask java --short      the lists of native methods are the jars'; a few calls on each jar
+//! cargo xtask java --only X     tests of classes whose names contain X, one line each
 //! cargo xtask java --write      writes the lists, crates/jni-api/natives
 //! ```
 
 mod classes;
+mod junit;
+mod smoke;
 
 use crate::root;
 use outcrop_lab::targets::maven;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// The jars whose natives the library answers: the name of the list, and where Maven has the jar.
 const JARS: [(&str, &str); 4] = [
@@ -25,10 +29,35 @@ const JARS: [(&str, &str); 4] = [
 /// What differs, or could not be fetched.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     match arguments {
-        [] => lists(false),
+        [] => {
+            short()?;
+            junit::run(None)
+        }
+        ["--short"] => short(),
         ["--write"] => lists(true),
-        _ => Err("usage: cargo xtask java [--write]".into()),
+        ["--only", class] => {
+            build()?;
+            junit::run(Some(class))
+        }
+        _ => Err("usage: cargo xtask java [--short | --write | --only CLASS]".into()),
     }
+}
+
+/// The part that takes seconds.
+fn short() -> Result<(), String> {
+    lists(false)?;
+    build()?;
+    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let library = target.join("debug/librocksdbjni.so");
+    for (name, artifact) in JARS {
+        let jar = maven::fetch(artifact).map_err(|error| error.to_string())?;
+        smoke::run(name, &jar, &library, &target.join("java"))?;
+    }
+    Ok(())
+}
+
+fn build() -> Result<(), String> {
+    crate::cargo(&["build", "--quiet", "-p", "outcrop-jni-api"], None)
 }
 
 /// Compares the lists with the jars, or writes them.

@@ -32,6 +32,7 @@
 //!                              the crate `rocksdb` and its own tests on Outcrop, and crates that use it
 //! cargo xtask python           the wheel, in an environment of its own; its tests, beside RocksDB's for Python
 //! cargo xtask java [--write]   RocksJava and its own tests on our library
+//! cargo xtask java [--short]   RocksJava and its own tests on our library
 //! ```
 
 mod attacks;
@@ -166,6 +167,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("dist", || dist::run(&["--test"]))?;
     step("bindings", || bindings::run(&[]))?;
     step("python", || python::run(install))?;
+    step("java", || java::run(&["--short"]))?;
     step("compatibility", || pingpong::compatibility(true))?;
     step("tools", pingpong::tools)?;
     step("scripts", || scripts::run(install))?;

@@ -11,8 +11,9 @@
 use std::path::{Path, PathBuf};
 
 /// Engine crates, each of which may import those before it.
-pub(crate) const LAYERS: [&str; 11] = [
-    "base", "env", "monitor", "options", "record", "memtable", "cache", "table", "manifest", "engine", "capi",
+pub(crate) const LAYERS: [&str; 12] = [
+    "base", "env", "monitor", "options", "record", "memtable", "cache", "table", "manifest", "engine",
+    "capi", "jni-api",
 ];
 
 /// The lab's crates, likewise.

@@ -1,0 +1,95 @@
+//! `Statistics`: tickers and histograms, which RocksJava gives by the numbers of its own enumerations.
+//!
+//! Those numbers differ from version to version; the names do not. So the constant's name is asked for.
+
+use crate::env::{Env, jni};
+use crate::glue::{Answer, Thrown, handle, illegal, object};
+use jni_sys::{jbyte, jlong, jobject, jvalue};
+use outcrop::{HistogramKind, Statistics, StatsLevel, Ticker};
+use std::sync::Arc;
+
+type Shared = Arc<Statistics>;
+
+pub(crate) fn create(other: Option<jlong>) -> Answer<jlong> {
+    Ok(handle::<Shared>(match other {
+        Some(other) if other != 0 => object::<Shared>(other).clone(),
+        _ => Arc::default(),
+    }))
+}
+
+pub(crate) fn of<'a>(statistics: jlong) -> &'a Statistics {
+    object::<Shared>(statistics)
+}
+
+pub(crate) fn destroy(statistics: jlong) -> Answer<()> {
+    crate::glue::dispose::<Shared>(statistics)
+}
+
+/// The name of a constant of RocksJava's `class`, by its number.
+fn constant(env: Env, class: &str, getter: &std::ffi::CStr, number: jbyte) -> Answer<String> {
+    let own = env.class(class)?;
+    let signature = std::ffi::CString::new(format!("(B)L{class};")).unwrap_or_default();
+    let method = jni!(env, GetStaticMethodID, own, getter.as_ptr(), signature.as_ptr());
+    if method.is_null() {
+        return Err(Thrown::Pending);
+    }
+    let constant = jni!(env, CallStaticObjectMethodA, own, method, [jvalue { b: number }].as_ptr());
+    env.check()?;
+    env.text(env.call(constant, "name", "()Ljava/lang/String;", &[])?)
+}
+
+/// `BLOCK_CACHE_MISS` and `BlockCacheMiss` are the same; digits and short words are written in more than one way.
+fn letters(name: &str) -> String {
+    name.chars().filter(char::is_ascii_alphanumeric).map(|c| c.to_ascii_lowercase()).collect()
+}
+
+/// `None` for one that this engine does not have: it counts nothing.
+pub(crate) fn ticker(env: Env, number: jbyte) -> Answer<Option<Ticker>> {
+    let name = letters(&constant(env, "org/rocksdb/TickerType", c"getTickerType", number)?);
+    Ok(Ticker::ALL.iter().copied().find(|ticker| letters(&format!("{ticker:?}")) == name))
+}
+
+fn histogram(env: Env, number: jbyte) -> Answer<HistogramKind> {
+    let name = letters(&constant(env, "org/rocksdb/HistogramType", c"getHistogramType", number)?);
+    let found = HistogramKind::ALL.iter().copied().find(|kind| letters(&format!("{kind:?}")) == name);
+    found.ok_or_else(|| illegal(format!("no histogram {name}")))
+}
+
+pub(crate) fn count(env: Env, statistics: jlong, number: jbyte) -> Answer<u64> {
+    Ok(ticker(env, number)?.map_or(0, |ticker| of(statistics).ticker(ticker)))
+}
+
+pub(crate) fn data(env: Env, statistics: jlong, number: jbyte) -> Answer<jobject> {
+    let data = of(statistics).histogram(histogram(env, number)?);
+    let arguments = [
+        jvalue { d: data.percentile(50.0) },
+        jvalue { d: data.percentile(95.0) },
+        jvalue { d: data.percentile(99.0) },
+        jvalue { d: data.average() },
+        jvalue { d: data.standard_deviation() },
+        jvalue { d: data.max() as f64 },
+        jvalue { j: data.count() as jlong },
+        jvalue { j: data.sum() as jlong },
+        jvalue { d: data.min() as f64 },
+    ];
+    env.new_object("org/rocksdb/HistogramData", "(DDDDDDJJD)V", &arguments)
+}
+
+/// RocksJava's numbers of `StatsLevel`.
+const LEVELS: [(jbyte, StatsLevel); 3] =
+    [(0, StatsLevel::ExceptDetailedTimers), (1, StatsLevel::ExceptTimeForMutex), (2, StatsLevel::All)];
+
+pub(crate) fn level(statistics: jlong) -> Answer<jbyte> {
+    let own = of(statistics).level();
+    let found = LEVELS.iter().find(|(_, level)| *level == own);
+    found
+        .map(|(number, _)| *number)
+        .ok_or_else(|| illegal("a level of statistics that RocksJava has no name for"))
+}
+
+pub(crate) fn set_level(statistics: jlong, number: jbyte) -> Answer<()> {
+    let found = LEVELS.iter().find(|(known, _)| *known == number);
+    let level = found.ok_or_else(|| illegal(format!("no level of statistics {number}")))?.1;
+    of(statistics).set_level(level);
+    Ok(())
+}

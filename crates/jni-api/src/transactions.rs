@@ -1,0 +1,233 @@
+//! `TransactionDB`, `OptimisticTransactionDB` and their transactions.
+
+use crate::args::{AsC, Bytes};
+use crate::db::{self, Layer, Write, pinned_value};
+use crate::env::Env;
+use crate::glue::{Answer, Give, c_text, checked, illegal, not_implemented, object};
+use jni_sys::{jint, jlong, jobject};
+use outcrop::{ColumnFamilyHandle, Transaction};
+use outcrop_capi as c;
+use outcrop_capi::{rocksdb_column_family_handle_t, rocksdb_t, rocksdb_transaction_t};
+use std::ffi::{CString, c_char};
+
+/// Opens one of the two kinds; gives the plain database, which is null on an error.
+pub(crate) fn pessimistic(db: *mut c::rocksdb_transactiondb_t) -> (*mut rocksdb_t, Layer) {
+    let base = match db.is_null() {
+        true => std::ptr::null_mut(),
+        // SAFETY: see `glue`.
+        false => unsafe { c::rocksdb_transactiondb_get_base_db(db) },
+    };
+    (base, Layer::Transactional(db))
+}
+
+pub(crate) fn optimistic(db: *mut c::rocksdb_optimistictransactiondb_t) -> (*mut rocksdb_t, Layer) {
+    let base = match db.is_null() {
+        true => std::ptr::null_mut(),
+        // SAFETY: see `glue`.
+        false => unsafe { c::rocksdb_optimistictransactiondb_get_base_db(db) },
+    };
+    (base, Layer::Optimistic(db))
+}
+
+/// Opens the default column family with `open`, which gets the path and the place for an error.
+pub(crate) fn open(
+    env: Env,
+    path: jobject,
+    open: impl FnOnce(*const c_char, *mut *mut c_char) -> (*mut rocksdb_t, Layer),
+) -> Answer<jlong> {
+    let path: CString = c_text(env.text(path)?)?;
+    let (base, layer) = checked(|error| open(path.as_ptr(), error))?;
+    Ok(db::opened(base, layer, &path))
+}
+
+/// Begins a transaction, in place of `old` unless it is 0. `options` 0: RocksDB's defaults.
+pub(crate) fn begin(db: jlong, write_options: jlong, options: jlong, old: jlong) -> Answer<jlong> {
+    let write_options = write_options as *const _;
+    // SAFETY: see `glue`.
+    let begun = unsafe {
+        match object::<db::JavaDb>(db).layer {
+            Layer::Transactional(db) => {
+                let own =
+                    if options == 0 { c::rocksdb_transaction_options_create() } else { options as *mut _ };
+                let begun = c::rocksdb_transaction_begin(db, write_options, own, old as *mut _);
+                if options == 0 {
+                    c::rocksdb_transaction_options_destroy(own);
+                }
+                begun
+            }
+            Layer::Optimistic(db) => {
+                let own = if options == 0 {
+                    c::rocksdb_optimistictransaction_options_create()
+                } else {
+                    options as *mut _
+                };
+                let begun = c::rocksdb_optimistictransaction_begin(db, write_options, own, old as *mut _);
+                if options == 0 {
+                    c::rocksdb_optimistictransaction_options_destroy(own);
+                }
+                begun
+            }
+            Layer::Plain => return Err(illegal("the database has no transactions")),
+        }
+    };
+    Ok(begun as jlong)
+}
+
+/// The engine's transaction.
+pub(crate) fn engine<'a>(txn: jlong) -> Answer<&'a mut Transaction> {
+    Ok(object::<rocksdb_transaction_t>(txn).get()?)
+}
+
+fn family<'a>(handle: jlong) -> &'a ColumnFamilyHandle {
+    &object::<rocksdb_column_family_handle_t>(handle).0
+}
+
+/// A write, to the default column family for 0. Untracked, it takes no note of who wrote the key before.
+pub(crate) fn write(
+    env: Env,
+    txn: jlong,
+    cf: jlong,
+    (write, untracked): (Write, bool),
+    key: Bytes,
+    value: Option<Bytes>,
+) -> Answer<()> {
+    let key = key.get(env)?;
+    let value = value.map_or(Ok(Default::default()), |value| value.named(env, "value"))?;
+    put(txn, cf, (write, untracked), &key, &value)
+}
+
+/// The same with the bytes at hand.
+fn put(txn: jlong, cf: jlong, (write, untracked): (Write, bool), key: &[u8], value: &[u8]) -> Answer<()> {
+    let txn = engine(txn)?;
+    let done = match (write, untracked, cf) {
+        (Write::Put, false, 0) => txn.put(key, value),
+        (Write::Put, false, cf) => txn.put_cf(family(cf), key, value),
+        (Write::Put, true, 0) => txn.put_untracked(key, value),
+        (Write::Put, true, cf) => txn.put_untracked_cf(family(cf), key, value),
+        (Write::Merge, false, 0) => txn.merge(key, value),
+        (Write::Merge, false, cf) => txn.merge_cf(family(cf), key, value),
+        (Write::Merge, true, 0) => txn.merge_untracked(key, value),
+        (Write::Merge, true, cf) => txn.merge_untracked_cf(family(cf), key, value),
+        (Write::Delete, false, 0) => txn.delete(key),
+        (Write::Delete, false, cf) => txn.delete_cf(family(cf), key),
+        (Write::Delete, true, 0) => txn.delete_untracked(key),
+        (Write::Delete, true, cf) => txn.delete_untracked_cf(family(cf), key),
+        (Write::SingleDelete, false, 0) => txn.single_delete(key),
+        (Write::SingleDelete, false, cf) => txn.single_delete_cf(family(cf), key),
+        (Write::SingleDelete, true, _) => return not_implemented("Transaction.singleDeleteUntracked"),
+        (Write::DeleteRange, ..) => return not_implemented("Transaction.deleteRange"),
+    };
+    Ok(done?)
+}
+
+/// A write whose key and value are given in parts, which are one after the other.
+pub(crate) fn write_parts(
+    env: Env,
+    txn: jlong,
+    cf: jlong,
+    write: (Write, bool),
+    keys: jobject,
+    values: Option<jobject>,
+) -> Answer<()> {
+    let key = env.byte_arrays(keys)?.concat();
+    let value =
+        values.map_or(Ok(Vec::new()), |values| env.byte_arrays(values).map(|parts| parts.concat()))?;
+    put(txn, cf, write, &key, &value)
+}
+
+/// How a transaction reads a key.
+#[derive(Clone, Copy)]
+pub(crate) enum Read {
+    Plain,
+    /// With the lock of the key, exclusive or not; and whether it must not have been written since the snapshot.
+    ForUpdate(bool, bool),
+}
+
+pub(crate) fn with_value<T>(
+    env: Env,
+    (txn, options, cf): (jlong, jlong, jlong),
+    how: Read,
+    key: Bytes,
+    with: impl FnOnce(Option<&[u8]>) -> Answer<T>,
+) -> Answer<T> {
+    let key = key.get(env)?;
+    let (txn, options, cf) = (
+        txn as *mut rocksdb_transaction_t,
+        db::read_options(options),
+        cf as *mut rocksdb_column_family_handle_t,
+    );
+    let (k, kl) = (key.c(), key.len());
+    if let Read::ForUpdate(_, false) = how {
+        return not_implemented("Transaction.getForUpdate without doValidate");
+    }
+    // SAFETY: see `glue`.
+    unsafe {
+        let pinned = checked(|error| match (how, cf.is_null()) {
+            (Read::Plain, true) => c::rocksdb_transaction_get_pinned(txn, options, k, kl, error),
+            (Read::Plain, false) => c::rocksdb_transaction_get_pinned_cf(txn, options, cf, k, kl, error),
+            (Read::ForUpdate(lock, _), true) => {
+                c::rocksdb_transaction_get_pinned_for_update(txn, options, k, kl, lock.into(), error)
+            }
+            (Read::ForUpdate(lock, _), false) => {
+                c::rocksdb_transaction_get_pinned_for_update_cf(txn, options, cf, k, kl, lock.into(), error)
+            }
+        })?;
+        pinned_value(pinned, with)
+    }
+}
+
+pub(crate) fn get(env: Env, from: (jlong, jlong, jlong), how: Read, key: Bytes) -> Answer<jobject> {
+    with_value(env, from, how, key, |value| value.give(env))
+}
+
+pub(crate) fn get_into(
+    env: Env,
+    from: (jlong, jlong, jlong),
+    how: Read,
+    key: Bytes,
+    target: Bytes,
+) -> Answer<jint> {
+    with_value(env, from, how, key, |value| value.map_or(Ok(-1), |value| target.fill(env, value)))
+}
+
+/// One key after the other; null families: the default one.
+pub(crate) fn multi_get(
+    env: Env,
+    (txn, options): (jlong, jlong),
+    how: Read,
+    keys: jobject,
+    families: Option<jobject>,
+) -> Answer<jobject> {
+    let keys = env.byte_arrays(keys)?;
+    let families = families.map_or(Ok(vec![0; keys.len()]), |families| env.longs(families))?;
+    let values = keys.iter().zip(families).map(|(key, family)| {
+        let array = Bytes::Whole(env.new_bytes(key)?);
+        with_value(env, (txn, options, family), how, array, |value| Ok(value.map(<[u8]>::to_vec)))
+    });
+    env.new_array("[B", values.collect::<Answer<Vec<_>>>()?)
+}
+
+pub(crate) fn iterator(txn: jlong, options: jlong, cf: jlong) -> Answer<jlong> {
+    let (txn, options) = (txn as *mut rocksdb_transaction_t, db::read_options(options));
+    // SAFETY: see `glue`.
+    let iterator = unsafe {
+        match cf {
+            0 => c::rocksdb_transaction_create_iterator(txn, options),
+            cf => c::rocksdb_transaction_create_iterator_cf(txn, options, cf as *mut _),
+        }
+    };
+    Ok(iterator as jlong)
+}
+
+pub(crate) fn undo_get(env: Env, txn: jlong, cf: jlong, key: Bytes) -> Answer<()> {
+    let key = key.get(env)?;
+    match cf {
+        0 => engine(txn)?.undo_get_for_update(&key),
+        cf => engine(txn)?.undo_get_for_update_cf(family(cf), &key),
+    }
+    Ok(())
+}
+
+pub(crate) fn set_name(env: Env, txn: jlong, name: jobject) -> Answer<()> {
+    Ok(engine(txn)?.set_name(env.text(name)?)?)
+}
