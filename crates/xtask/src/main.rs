@@ -31,7 +31,6 @@
 //! cargo xtask bindings [--all | PACKAGE-VERSION | docs]
 //!                              the crate `rocksdb` and its own tests on Outcrop, and crates that use it
 //! cargo xtask python           the wheel, in an environment of its own; its tests, beside RocksDB's for Python
-//! cargo xtask java [--write]   RocksJava and its own tests on our library
 //! cargo xtask java [--short]   RocksJava and its own tests on our library
 //! ```
 
