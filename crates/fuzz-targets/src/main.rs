@@ -213,5 +213,7 @@ fn report(target: &Target, arguments: &Arguments, what: &str, input: &[u8]) -> R
     written.map_err(|error| format!("{}: {error}", path.display()))?;
     let hex: String = small.iter().take(400).map(|byte| format!("{byte:02x}")).collect();
     eprintln!("fuzz: {}: {} bytes, in {}: {hex}", target.name, small.len(), path.display());
+    let case = what.strip_prefix("case ").map_or(String::new(), |case| format!(" --case {case}"));
+    eprintln!("fuzz: again: cargo xtask fuzz --target {} --seed {seed}{case}", target.name);
     Ok(())
 }

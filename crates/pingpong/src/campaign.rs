@@ -238,7 +238,7 @@ fn write_down(path: &Path, case: &Case, title: &str) -> Result<(), String> {
     std::fs::write(path, format!("{comment}{}", case.print()))
         .map_err(|error| format!("{}: {error}", path.display()))?;
     eprintln!(
-        "pingpong: {} operations in {} phases: cargo xtask pingpong --replay {}\n{comment}",
+        "pingpong: {} operations in {} phases; again: cargo xtask pingpong --replay {}\n{comment}",
         case.operations(),
         case.phases.len(),
         path.display()

@@ -35,6 +35,11 @@ pub fn list_families(api: &Api, path: &str) -> Outcome<Vec<String>> {
 #[derive(Clone, Copy)]
 pub struct Handle(pub(crate) Object);
 
+// SAFETY: a handle is only passed to functions of its database, which RocksDB lets any threads call at once.
+unsafe impl Send for Handle {}
+// SAFETY: as above.
+unsafe impl Sync for Handle {}
+
 /// A snapshot of an open database.
 #[derive(Clone, Copy)]
 pub struct SnapshotHandle(Object);
@@ -69,6 +74,9 @@ pub struct Database<'a> {
     pub(crate) object: Object,
     _options: Vec<Options<'a>>,
 }
+
+// SAFETY: RocksDB lets any threads call the functions of one database at once; the options are only kept alive.
+unsafe impl Sync for Database<'_> {}
 
 impl<'a> Database<'a> {
     /// Opens `path` with column families of these names and options; the first options are the database's too.

@@ -12,7 +12,7 @@
 //! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`
 //! (what must happen), `mistake.rs` (what must fail, and how), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
 //! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run),
-//! `extremes/` (every option at its extremes), `calls/` (the same calls on two engines, compared to the letter), `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
+//! `history.rs` and `kills/` (writers that are killed), `extremes/` (every option at its extremes), `calls/` (the same calls on two engines, compared to the letter), `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
 //! crates' tests).
 
 mod batch;
@@ -28,7 +28,9 @@ pub mod extremes;
 pub mod features;
 pub mod fixtures;
 pub mod generate;
+pub mod history;
 mod iter;
+pub mod kills;
 mod library;
 mod merge;
 pub mod mistake;

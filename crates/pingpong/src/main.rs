@@ -6,7 +6,7 @@ use outcrop_pingpong::case::Case;
 use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
 use outcrop_pingpong::tools::{self, Looking};
-use outcrop_pingpong::{calls, extremes, fixtures, worker};
+use outcrop_pingpong::{calls, extremes, fixtures, kills, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -140,6 +140,36 @@ enum Verb {
         #[arg(long)]
         trace: bool,
     },
+    /// Kills writers, and opens what they leave by Outcrop and by one RocksDB; exit status 1 if something is lost.
+    Kills {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// Where databases are, and what is left of one that fails.
+        #[arg(long)]
+        dir: PathBuf,
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many directories, instead of as many as fit into the time.
+        #[arg(long)]
+        histories: Option<u64>,
+        /// Seed of the first directory; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// Kills of each directory.
+        #[arg(long, default_value_t = 12)]
+        cycles: u64,
+    },
+    /// The process that writes until it is killed.
+    #[command(hide = true)]
+    KillWriter {
+        /// Its shared library.
+        #[arg(long)]
+        library: PathBuf,
+        /// The database.
+        #[arg(long)]
+        dir: PathBuf,
+    },
     /// The child process of one engine that is given options.
     #[command(hide = true)]
     OptionsWorker {
@@ -172,6 +202,20 @@ fn main() -> ExitCode {
     let outcome = match Cli::parse().verb {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
         Verb::OptionsWorker { library } => extremes::serve(&library).map(|()| true),
+        Verb::KillWriter { library, dir } => kills::serve(&library, &dir).map(|()| true),
+        Verb::Kills { engines, dir, seconds, histories, seed, cycles } => program().and_then(|program| {
+            let seed = seed.unwrap_or_else(fresh_seed);
+            eprintln!("kills: from seed {seed} on");
+            kills::run(&kills::Campaign {
+                program,
+                libraries: engines.libraries.into_iter().collect(),
+                dir,
+                seed,
+                histories,
+                time: Duration::from_secs(seconds),
+                cycles,
+            })
+        }),
         Verb::Options { engines, seconds, cases, seed, random_only, settings } => {
             program().and_then(|program| {
                 let seed = seed.unwrap_or_else(fresh_seed);

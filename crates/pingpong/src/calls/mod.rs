@@ -103,6 +103,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
                 *first += 1;
                 if *first == 1 {
                     println!("DIFFERS (seed {seed}, call {number}, {call:?}): {}", difference.told);
+                    println!("again: cargo xtask calls --seed {seed} --cases 1");
                 }
             }
             // Later answers would differ because of it.

@@ -161,6 +161,9 @@ impl Engines<'_> {
             let changes: Vec<String> =
                 case.changes.iter().map(|(name, value)| format!("then {name}={value}")).collect();
             println!("FAILS ({title}): {difference}\n    {} {}", settings.join(" "), changes.join(" "));
+            if let Some(seed) = title.strip_prefix("seed ") {
+                println!("again: cargo xtask options --random-only --cases 1 --seed {seed}");
+            }
         }
     }
 }
