@@ -3,7 +3,7 @@
 //! The fuzzer may be ended by what it finds: too much memory, too much time, an overflown stack. A file
 //! that it keeps up to date then says which input it had.
 
-use crate::{cargo, root, tree_seed};
+use crate::{cargo, pingpong, programs, root, tree_seed};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -36,13 +36,36 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     run_built(FUZZ, arguments)
 }
 
-fn run_built((profile, directory): Profile, arguments: &[&str]) -> Result<(), String> {
-    let package = ["--package", "outcrop-fuzz-targets", "--bin", "outcrop-fuzz"];
+/// The fuzzer's program.
+pub const PROGRAM: &str = "outcrop-fuzz";
+
+/// Builds the fuzzer as `cargo xtask fuzz` runs it; gives its path.
+///
+/// # Errors
+/// It does not build.
+pub fn build() -> Result<PathBuf, String> {
+    build_as(FUZZ)
+}
+
+/// How many targets the fuzzer has: as many as there are corpora.
+pub fn targets() -> usize {
+    std::fs::read_dir(root().join("fuzz/corpus")).map_or(1, |entries| entries.count().max(1))
+}
+
+fn build_as((profile, directory): Profile) -> Result<PathBuf, String> {
+    let package = ["--package", "outcrop-fuzz-targets", "--bin", PROGRAM];
     cargo(&[&["build", "--quiet", "--profile", profile], &package[..]].concat(), None)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let state = target.join(format!("fuzz-case-{}", std::process::id()));
+    Ok(pingpong::target_dir().join(directory).join(PROGRAM))
+}
+
+fn run_built(profile: Profile, arguments: &[&str]) -> Result<(), String> {
+    let program = match programs::kept() {
+        Some(dir) => dir.join(PROGRAM),
+        None => build_as(profile)?,
+    };
+    let state = pingpong::target_dir().join(format!("fuzz-case-{}", std::process::id()));
     eprintln!("fuzz: cargo xtask fuzz {}", arguments.join(" "));
-    let status = Command::new(target.join(directory).join("outcrop-fuzz"))
+    let status = Command::new(program)
         .args(arguments)
         .arg("--state")
         .arg(&state)

@@ -3,6 +3,9 @@
 //! ```text
 //! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, fuzzing, compatibility with the reference RocksDB
 //! cargo xtask check            fmt, tidy, clippy, unit tests: before each commit; needs Rust and a C compiler
+//! cargo xtask campaign ...     every generator in turn, for hours; findings are kept; docs/reliability.md
+//! cargo xtask crashes ...      the engine's draws of power losses and failed operations, seed after seed
+//! cargo xtask kills ...        a writer on the real file system is killed, and opened by Outcrop and by RocksDB
 //! cargo xtask doc              the documentation, without a warning
 //! cargo xtask examples         the programs of crates/engine/examples print what they say
 //! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks, examples of public types
@@ -38,7 +41,9 @@ mod attacks;
 mod bindings;
 mod browser;
 mod c_test;
+mod campaign;
 mod circles;
+mod crashes;
 mod declarations;
 mod dist;
 mod examples;
@@ -50,6 +55,7 @@ mod ldb_test;
 mod locks;
 mod packages;
 mod pingpong;
+mod programs;
 mod public_types;
 mod python;
 mod scripts;
@@ -90,6 +96,9 @@ fn main() -> ExitCode {
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["options", rest @ ..] => pingpong::options(rest),
         ["calls", rest @ ..] => pingpong::calls(rest),
+        ["campaign", rest @ ..] => campaign::run(rest),
+        ["crashes", rest @ ..] => crashes::run(rest),
+        ["kills", rest @ ..] => pingpong::kills(rest),
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
@@ -173,6 +182,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("sql", || sql::run_short(install))?;
     step("calls", pingpong::calls_of_tree)?;
     step("options", pingpong::options_of_tree)?;
+    step("kills", pingpong::kills_of_tree)?;
     step("pingpong", pingpong::of_tree)
 }
 

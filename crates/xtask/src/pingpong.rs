@@ -3,7 +3,7 @@
 //! The harness itself is `crates/pingpong`; this file knows where libraries come from.
 
 use crate::packages::{self, Install};
-use crate::{cargo, root};
+use crate::{cargo, programs, root};
 use outcrop_lab::targets::maven;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -85,6 +85,21 @@ pub fn calls_of_tree() -> Result<(), String> {
     calls(&["--fixed", "150", "--cases", "50", "--seed", &seed])
 }
 
+/// `cargo xtask kills`: a writer on the real file system is killed again and again, and what is left is opened by Outcrop and by
+/// RocksDB 11.8.1. The databases are where cargo builds: on a disk, where there is one.
+pub fn kills(arguments: &[&str]) -> Result<(), String> {
+    let dir = target_dir().join("kills");
+    let mut command = ["kills".to_string(), "--dir".to_string(), dir.display().to_string()].to_vec();
+    command.extend(arguments.iter().map(ToString::to_string));
+    play(&["11.8.1"], &command)
+}
+
+/// The same as part of `cargo xtask ci`.
+pub fn kills_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    kills(&["--histories", "4", "--seed", &seed])
+}
+
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
 pub fn compatibility(check: bool) -> Result<(), String> {
     let document = root().join("docs/compatibility.md").display().to_string();
@@ -125,14 +140,28 @@ fn outcrop() -> Result<String, String> {
     Ok(build_dir()?.join("outcrop").display().to_string())
 }
 
-/// Where cargo puts what it builds: this program is there too.
-fn build_dir() -> Result<PathBuf, String> {
+/// The programs and the library that [`build`] makes and the harness plays with.
+pub const PROGRAMS: [&str; 3] = ["outcrop-pingpong", "liboutcrop_capi.so", "outcrop"];
+
+/// Where cargo puts what it builds, this program too; or where it was put aside.
+pub fn build_dir() -> Result<PathBuf, String> {
+    if let Some(kept) = programs::kept() {
+        return Ok(kept);
+    }
     let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
     program.parent().map(Path::to_path_buf).ok_or_else(|| format!("{}: no directory", program.display()))
 }
 
-/// Builds Outcrop's shared library and its programs.
+/// Where cargo builds.
+pub fn target_dir() -> PathBuf {
+    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+}
+
+/// Builds Outcrop's shared library and its programs, unless they were put aside.
 pub fn build() -> Result<(), String> {
+    if programs::kept().is_some() {
+        return Ok(());
+    }
     let packages = ["outcrop-capi", "outcrop-pingpong", "outcrop-cli"];
     let packages = packages.iter().flat_map(|package| ["--package", package]);
     cargo(&["build", "--quiet"].into_iter().chain(packages).collect::<Vec<_>>(), None)
