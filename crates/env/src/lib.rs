@@ -21,6 +21,7 @@ pub mod rate_limiter;
 #[cfg(all(target_os = "linux", not(miri)))]
 mod ring;
 pub mod scheduler;
+mod sync;
 mod sys;
 pub mod threads;
 mod under_way;

@@ -16,12 +16,13 @@
 //! A process that was forked has none of these threads: it starts with an empty set, and what the parent had there is left
 //! alone, as its locks may be held by threads that are not here.
 
+use crate::sync::{Condvar, Mutex, MutexGuard};
 use crate::threads::{JoinHandle, Threads};
 use outcrop_base::Result;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
+use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
 /// A kind of work.

@@ -83,8 +83,18 @@ impl Shape {
     }
 }
 
+/// The begin of all keys of a thread.
+pub fn prefix_of(thread: usize) -> Vec<u8> {
+    format!("t{thread:02}-").into_bytes()
+}
+
+/// A key behind all keys of a thread.
+pub fn prefix_end(thread: usize) -> Vec<u8> {
+    format!("t{thread:02}.").into_bytes()
+}
+
 /// A key of a thread.
-fn key(thread: usize, number: u64) -> Vec<u8> {
+pub fn key(thread: usize, number: u64) -> Vec<u8> {
     format!("t{thread:02}-{number:04}").into_bytes()
 }
 
@@ -150,6 +160,15 @@ impl Log {
             Event::Begun => log.begun.push(self.events),
             Event::Done => log.done.push(self.events),
         }
+    }
+
+    /// What a look at the database has to show that began at `earlier` and saw nothing that began after this: all that was
+    /// acknowledged then, and of the rest any part.
+    pub fn acknowledged_by(mut self, earlier: &Log) -> Log {
+        for (log, earlier) in self.threads.iter_mut().zip(&earlier.threads) {
+            log.done.truncate(earlier.done.len());
+        }
+        self
     }
 
     /// Writes that were acknowledged.

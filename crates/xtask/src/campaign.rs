@@ -17,7 +17,7 @@ mod ledger;
 mod slice;
 mod table;
 
-use crate::{crashes, fuzz, pingpong, programs, root, tidy};
+use crate::{crashes, fuzz, pingpong, programs, root, simulate, tidy};
 use ledger::{Begun, Ledger};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const USAGE: &str = "campaign --hours N | --minutes N [--only A,B] [--dir DIR] [--resume]";
 
 /// Every campaign: a verb that takes `--seconds` and `--seed`, says `VERB: N cases` and fails if it finds something.
-const CAMPAIGNS: [&str; 6] = ["calls", "options", "pingpong", "fuzz", "crashes", "kills"];
+const CAMPAIGNS: [&str; 7] = ["calls", "options", "pingpong", "fuzz", "crashes", "kills", "simulate"];
 /// Seconds of a slice at most: so much is lost when a run is killed.
 const LONGEST_SLICE: u64 = 300;
 /// Slices of each campaign, if the time lets.
@@ -146,6 +146,9 @@ fn put_programs_aside(kept: &Path, names: &[String]) -> Result<(), String> {
     }
     if wants(&["crashes"]) {
         programs.push((crashes::PROGRAM.to_string(), crashes::build()?));
+    }
+    if wants(&["simulate"]) {
+        programs.push((simulate::PROGRAM.to_string(), simulate::build()?));
     }
     std::fs::create_dir_all(kept).map_err(|error| format!("{}: {error}", kept.display()))?;
     for (name, path) in programs {

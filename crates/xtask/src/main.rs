@@ -6,6 +6,7 @@
 //! cargo xtask campaign ...     every generator in turn, for hours; findings are kept; docs/reliability.md
 //! cargo xtask crashes ...      the engine's draws of power losses and failed operations, seed after seed
 //! cargo xtask kills ...        a writer on the real file system is killed, and opened by Outcrop and by RocksDB
+//! cargo xtask simulate ...     the whole engine under a scheduler, a clock and a disk that a seed decides
 //! cargo xtask doc              the documentation, without a warning
 //! cargo xtask examples         the programs of crates/engine/examples print what they say
 //! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks, examples of public types
@@ -60,6 +61,7 @@ mod public_types;
 mod python;
 mod scripts;
 mod sentences;
+mod simulate;
 mod sources;
 mod sql;
 mod tidy;
@@ -99,6 +101,7 @@ fn main() -> ExitCode {
         ["campaign", rest @ ..] => campaign::run(rest),
         ["crashes", rest @ ..] => crashes::run(rest),
         ["kills", rest @ ..] => pingpong::kills(rest),
+        ["simulate", rest @ ..] => simulate::run(rest),
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
         ["tools"] => pingpong::tools(),
@@ -161,6 +164,7 @@ fn ci(offline: bool) -> Result<(), String> {
     step("test", || test(references.as_deref(), browser.as_deref()))?;
     step("examples", examples::run)?;
     step("loom", || interleavings::loom(install))?;
+    step("simulate", simulate::of_tree)?;
     step("miri", || interleavings::miri_if_there(tree_seed()?))?;
     step("fuzz", fuzz::ci)?;
     step("instructions", || instructions::run(false, install))?;

@@ -99,6 +99,7 @@ fn a_crash_at_any_point_leaves_a_prefix_with_all_that_was_synced() {
         assert!(work.memtables >= FLUSHES + 4, "memtables are filled by writes: {work:?}");
         changes
     };
+    println!("{} cases", (total + 5) * 4);
     for point in 0..total + 5 {
         for torn in [None, Some(1), Some(2), Some(3)] {
             let fs = FaultyFs::new(MemoryFs::new());
@@ -164,7 +165,9 @@ fn a_torn_last_write_of_the_manifest_is_its_end() {
         fs.faults().changes()
     };
     for key_len in [30, 300, 3000] {
-        for point in 0..total(key_len) {
+        let points = total(key_len);
+        println!("{} cases", points * 12);
+        for point in 0..points {
             for draw in 0..12 {
                 let fs = FaultyFs::new(MemoryFs::new());
                 let env = Env::with_file_system(Arc::new(fs.clone()));

@@ -563,7 +563,9 @@ fn points(total: u64, most: u64, rng: &mut Rng) -> Vec<u64> {
         true => 1,
         false => (total / most).max(1),
     };
-    (rng.below(stride)..total + 5).step_by(stride as usize).collect()
+    let points: Vec<u64> = (rng.below(stride)..total + 5).step_by(stride as usize).collect();
+    println!("{} cases", points.len());
+    points
 }
 
 #[test]

@@ -1,0 +1,80 @@
+//! `cargo xtask simulate`: the whole engine under a scheduler, a clock and a disk that a seed decides (`simulator/`).
+//!
+//! The simulator is a workspace of its own, as the models are: the engine is built in it with other locks.
+
+use crate::{pingpong, programs, root};
+use std::path::PathBuf;
+use std::process::{Command, Stdio};
+
+/// How it is called.
+pub const USAGE: &str = "simulate [one] [--seconds N] [--histories N] [--seed S]";
+
+/// The simulator's program.
+pub const PROGRAM: &str = "outcrop-simulator";
+
+/// Runs the verb: many histories, or `one`.
+///
+/// # Errors
+/// A history fails; it was told how to repeat it.
+pub fn run(arguments: &[&str]) -> Result<(), String> {
+    let mut command = Command::new(program()?);
+    if arguments.first() != Some(&"one") {
+        command.arg("run");
+    }
+    let status = command.args(arguments).current_dir(root()).status();
+    let status = status.map_err(|error| format!("{PROGRAM}: {error}"))?;
+    if status.success() { Ok(()) } else { Err("the simulation found something".to_string()) }
+}
+
+/// The part of it in `cargo xtask ci`: its own tests, histories of the tree's seed, and a planted mistake that has to be found.
+pub fn of_tree() -> Result<(), String> {
+    let tested = cargo(&["test", "--quiet"])?;
+    if !tested.success() {
+        return Err("the simulator's own tests fail".to_string());
+    }
+    run(&["--histories", "60", "--seed", &crate::tree_seed()?.to_string()])?;
+    let planted = Command::new(program()?)
+        .args(["run", "--histories", "40", "--seed", "1", "--plant", "syncs"])
+        .stdout(Stdio::null())
+        .status()
+        .map_err(|error| format!("{PROGRAM}: {error}"))?;
+    if planted.success() {
+        Err("the simulation does not see that syncs do nothing".to_string())
+    } else {
+        Ok(())
+    }
+}
+
+fn program() -> Result<PathBuf, String> {
+    match programs::kept() {
+        Some(dir) => Ok(dir.join(PROGRAM)),
+        None => build(),
+    }
+}
+
+/// Builds it; gives its path.
+///
+/// # Errors
+/// It does not build.
+pub fn build() -> Result<PathBuf, String> {
+    if !cargo(&["build", "--quiet"])?.success() {
+        return Err("the simulator does not build".to_string());
+    }
+    Ok(target().join("debug").join(PROGRAM))
+}
+
+fn cargo(arguments: &[&str]) -> Result<std::process::ExitStatus, String> {
+    let flags = format!("{} --cfg simulated", std::env::var("RUSTFLAGS").unwrap_or_default());
+    Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
+        .args(arguments)
+        .arg("--locked")
+        .env("RUSTFLAGS", flags)
+        .env("CARGO_TARGET_DIR", target())
+        .current_dir(root().join("simulator"))
+        .status()
+        .map_err(|error| format!("cargo: {error}"))
+}
+
+fn target() -> PathBuf {
+    pingpong::target_dir().join("simulator")
+}
