@@ -30,7 +30,7 @@ pub struct Trouble {
     pub power_until: Option<u64>,
     /// The longest that a slow operation takes.
     pub slowest: Duration,
-    /// A planted mistake: files are not made durable, though it is said that they are.
+    /// A planted mistake: WALs are not made durable, though it is said that they are.
     pub syncs_lie: bool,
 }
 
@@ -205,7 +205,8 @@ impl WriteFile for Writing {
                 let _ = self.inner.flush();
             }
         })?;
-        if self.disk.trouble().syncs_lie { self.inner.flush() } else { self.inner.sync() }
+        let lies = self.disk.trouble().syncs_lie && self.path.extension().is_some_and(|kind| kind == "log");
+        if lies { self.inner.flush() } else { self.inner.sync() }
     }
 
     fn len(&self) -> u64 {

@@ -481,6 +481,42 @@ mod tests {
         assert_eq!(fs.files(), [(PathBuf::from("/db/old"), 3)]);
     }
 
+    /// Every kind of state that a loss of power may leave of two files that were appended to, with names that last.
+    #[test]
+    fn crashes_leave_sizes_without_data_and_files_apart() {
+        let left = |seed: u64| {
+            let fs = MemoryFs::new();
+            fs.create_dir_all_durably(Path::new("/db")).unwrap();
+            for name in ["/db/older", "/db/newer"] {
+                write(&fs, name, &[b'x'; 9000], false);
+            }
+            fs.sync_dir(Path::new("/db")).unwrap();
+            fs.crash_torn(seed);
+            ["/db/older", "/db/newer"].map(|name| fs.read_all(Path::new(name)).unwrap())
+        };
+        let states: Vec<[Vec<u8>; 2]> = (0..400).map(left).collect();
+        let any =
+            |holds: &dyn Fn(&[u8], &[u8]) -> bool| states.iter().any(|[older, newer]| holds(older, newer));
+        let whole = |bytes: &[u8]| bytes == [b'x'; 9000];
+        assert!(any(&|older, newer| older.is_empty() && newer.is_empty()));
+        assert!(any(&|older, newer| whole(older) && whole(newer)));
+        assert!(any(&|older, newer| whole(older) && newer.is_empty()));
+        assert!(any(&|older, newer| older.is_empty() && whole(newer)), "each by itself");
+        assert!(
+            any(&|older, _| !older.is_empty() && older.len() < 9000 && !older.contains(&0)),
+            "an early end"
+        );
+        assert!(
+            any(&|older, _| older.len() == 9000 && older.iter().all(|byte| *byte == 0)),
+            "a size without data"
+        );
+        assert!(
+            any(&|older, _| older.len() == 9000 && older[0] == 0 && older[8999] == b'x'),
+            "a later page alone"
+        );
+        assert!(states.iter().flatten().flatten().all(|byte| [0, b'x'].contains(byte)));
+    }
+
     #[test]
     fn a_second_lock_is_refused_until_the_first_is_dropped() {
         let fs = MemoryFs::new();
