@@ -14,9 +14,11 @@ use crate::harness::{Rng, descriptor};
 use crate::plan::{self, Cycle, End, Limits};
 use crate::surroundings::{SimulatedClock, SimulatedThreads};
 use outcrop::*;
+use outcrop_env::FileSystem;
 use outcrop_env::random::SeededRandom;
 use outcrop_pingpong::history::{self, Change, Event, FAMILIES, Lasting, Log, Rows, judge};
 use parking_lot::world;
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -26,6 +28,9 @@ const MOST_STEPS: u64 = 30_000_000;
 const BEGINS: u64 = 1_700_000_000_000_000_000;
 /// How often a refused write is tried again, a simulated second after the last time.
 const TRIES: u32 = 6;
+
+/// The environment variable that has a failing history print the database's LOGs.
+const LOG: &str = "OUTCROP_SIMULATED_LOG";
 
 /// What a history came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -61,6 +66,9 @@ pub fn live(limits: &Limits) -> std::result::Result<Tally, String> {
             .try_for_each(|number| life.cycle(number).map_err(|why| format!("cycle {number}: {why}")))
     });
     let (steps, trace, faults) = (world::steps(), world::trace(), life.disk.all_faults());
+    if outcome.is_err() && std::env::var_os(LOG).is_some() {
+        println!("{}", life.log());
+    }
     outcome.map(|()| Tally { steps, trace, faults, ..life.tally })
 }
 
@@ -102,6 +110,17 @@ impl Life<'_> {
             rows: Rows::new(),
             tally: Tally::default(),
         }
+    }
+
+    /// The database's LOGs.
+    fn log(&self) -> String {
+        let fs = self.disk.memory();
+        let names = fs.list(Path::new("/db")).unwrap_or_default();
+        let mut logs: Vec<&String> = names.iter().filter(|name| name.starts_with("LOG")).collect();
+        // The newest has no number.
+        logs.sort_by_key(|name| (name.len() == 3, (*name).clone()));
+        let texts = logs.iter().map(|name| fs.read_all(&Path::new("/db").join(name)).unwrap_or_default());
+        texts.map(|text| String::from_utf8_lossy(&text).into_owned()).collect()
     }
 
     fn open(&self, cycle: &Cycle) -> Result<Db> {

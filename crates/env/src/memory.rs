@@ -129,11 +129,21 @@ impl MemoryFs {
     /// As [`MemoryFs::crash`], but of what was not synced a part drawn from `seed` survives, as on a real file system: sizes
     /// without data, which then reads as zeros; later pages without earlier ones; the first changes of names.
     pub fn crash_torn(&self, seed: u64) {
+        self.crash_drawn(|created| Loss::drawn(seed, created));
+    }
+
+    /// As [`MemoryFs::crash_torn`] on a file system that allocates space when data is written back (ext4 with delayed allocation,
+    /// XFS): each file ends where it will, with its data up to there. A newer file may be whole, and an older one empty.
+    pub fn crash_apart(&self, seed: u64) {
+        self.crash_drawn(|created| Loss::apart(seed, created));
+    }
+
+    fn crash_drawn(&self, drawn: impl FnOnce(u64) -> Loss) {
         let (created, pending) = {
             let tree = lock(&self.tree);
             (tree.created, tree.pending.len())
         };
-        let mut loss = Loss::drawn(seed, created);
+        let mut loss = drawn(created);
         let names = if loss.draw(1) == 0 { pending } else { loss.draw(pending) };
         self.crash_with(&mut loss, names);
     }
@@ -484,17 +494,21 @@ mod tests {
     /// Every kind of state that a loss of power may leave of two files that were appended to, with names that last.
     #[test]
     fn crashes_leave_sizes_without_data_and_files_apart() {
-        let left = |seed: u64| {
+        let left = |apart: bool, seed: u64| {
             let fs = MemoryFs::new();
             fs.create_dir_all_durably(Path::new("/db")).unwrap();
             for name in ["/db/older", "/db/newer"] {
                 write(&fs, name, &[b'x'; 9000], false);
             }
             fs.sync_dir(Path::new("/db")).unwrap();
-            fs.crash_torn(seed);
+            if apart {
+                fs.crash_apart(seed)
+            } else {
+                fs.crash_torn(seed)
+            }
             ["/db/older", "/db/newer"].map(|name| fs.read_all(Path::new(name)).unwrap())
         };
-        let states: Vec<[Vec<u8>; 2]> = (0..400).map(left).collect();
+        let states: Vec<[Vec<u8>; 2]> = (0..400).map(|seed| left(seed % 4 == 0, seed)).collect();
         let any =
             |holds: &dyn Fn(&[u8], &[u8]) -> bool| states.iter().any(|[older, newer]| holds(older, newer));
         let whole = |bytes: &[u8]| bytes == [b'x'; 9000];

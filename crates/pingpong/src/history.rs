@@ -162,8 +162,8 @@ impl Log {
         }
     }
 
-    /// What a look at the database has to show that began at `earlier` and saw nothing that began after this: all that was
-    /// acknowledged then, and of the rest any part.
+    /// The log for a look at the database that began at `earlier` and ended now: it has to show all that was acknowledged then, and
+    /// may show all that has begun.
     pub fn acknowledged_by(mut self, earlier: &Log) -> Log {
         for (log, earlier) in self.threads.iter_mut().zip(&earlier.threads) {
             log.done.truncate(earlier.done.len());

@@ -221,11 +221,16 @@ impl Loss {
         let mut loss = Loss { state, page: 4096, how: How::All, newest: 0, pages_left: 0 };
         loss.draw(7);
         loss.page = [512, 1024, 4096][loss.draw(2)];
-        loss.how = [How::Ends, How::Data, How::Pages, How::Pages, How::Apart][loss.draw(4)];
+        loss.how = [How::Ends, How::Data, How::Pages, How::Pages][loss.draw(3)];
         // Mostly one of the last files, which have something to lose.
         let back = if loss.draw(2) == 0 { created as usize } else { 3.min(created as usize) };
         loss.newest = created - loss.draw(back) as u64;
         loss
+    }
+
+    /// The same, where each file ends by itself.
+    pub fn apart(seed: u64, created: u64) -> Loss {
+        Loss { how: How::Apart, ..Loss::drawn(seed, created) }
     }
 
     /// A number of `0..=most`.

@@ -1,3 +1,5 @@
+//! Campaigns that are lines of the shell: turns, kills, failures, counts.
+
 use super::*;
 
 /// A campaign that is a line of the shell, with `$1` for the seed and `$2` for the seconds.
