@@ -96,6 +96,10 @@ fn inputs(cf: &CfState, request: &ManualCompaction) -> Inputs {
         // L0 tables overlap: an older one left behind would end up above a newer one.
         files = cf.version.levels[0].files.to_vec();
     }
+    // Between the request and now another compaction may have filled a level in between: older rows there must not end up
+    // above these.
+    let passed = (start + 1..*output).find(|level| !cf.version.levels[*level].files.is_empty());
+    let output = &passed.unwrap_or(*output);
     ready(if start == output {
         leveled::rewrite(&input, *start, files, Reason::Manual)
     } else {
@@ -206,7 +210,10 @@ fn compact_levels(
         if has_tables(&version, cf, level, begin, end) {
             step(level, output_level, None)?;
         }
-        level = output_level;
+        // Tables went less deep if another compaction had filled a level in between.
+        let (version, _) = shape_of(versions, cf)?;
+        let between = (level + 1..output_level).find(|level| has_tables(&version, cf, *level, begin, end));
+        level = between.unwrap_or(output_level);
     }
     if options.bottommost_level_compaction == BottommostLevelCompaction::Force {
         // Those that no step has written anew: the steps merged them with nothing, or moved them as they were.
