@@ -122,7 +122,10 @@ fn main() -> ExitCode {
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
-             bindings [--all | PACKAGE-VERSION | docs] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | {} | {} | {} | {}",
+            campaign::USAGE,
+            crashes::USAGE,
+            simulate::USAGE,
             pingpong::USAGE
         )),
     };
