@@ -21,7 +21,7 @@ pub struct Plan {
     pub micros: u64,
     /// Those microseconds begin when the process does: it may be killed while it opens.
     pub while_opening: bool,
-    /// The mode of recovery, a place in [`MODES`].
+    /// The mode of recovery, a place in `MODES`.
     pub mode: usize,
     /// A process that opens the database in between, and is killed.
     pub recovering: Option<Box<Plan>>,
