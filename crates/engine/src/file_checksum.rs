@@ -1,7 +1,7 @@
 //! Checksums of whole files, which the MANIFEST has if `file_checksum_gen_factory` asks for them.
 //!
 //! ```text
-//! writer -> SummedFile (adds up what is appended) -> PacedFile -> file      WrittenChecksum::finish: the checksum
+//! writer -> observed (adds up what is appended) -> observed (at a pace) -> file      WrittenChecksum::finish: the checksum
 //! ```
 //! The value is what RocksDB stores: CRC-32C, four bytes, the highest first, and not masked as those of blocks are.
 //! Source: RocksDB `util/file_checksum_helper.h`, `file/file_util.cc`, `GenerateOneFileChecksum`.
@@ -9,7 +9,7 @@
 use crate::copy_file::each_part;
 use outcrop_base::checksum::crc32c_extend;
 use outcrop_base::{Error, Result};
-use outcrop_env::{FileSystem, RetiredWindow, WriteFile};
+use outcrop_env::{FileSystem, WriteFile, observed};
 use outcrop_manifest::TableFile;
 use outcrop_options::FileChecksumGenFactory;
 use std::fmt::Write;
@@ -73,7 +73,11 @@ pub fn while_written(
 ) -> (Box<dyn WriteFile>, Option<WrittenChecksum>) {
     let Some(factory) = factory else { return (file, None) };
     let crc = Arc::new(AtomicU32::new(0));
-    (Box::new(SummedFile { file, crc: crc.clone() }), Some(WrittenChecksum { factory, crc }))
+    let sum = crc.clone();
+    // Relaxed: one thread at a time writes the file.
+    let add =
+        move |bytes: &[u8]| sum.store(crc32c_extend(sum.load(Ordering::Relaxed), bytes), Ordering::Relaxed);
+    (observed(file, add), Some(WrittenChecksum { factory, crc }))
 }
 
 /// The checksum of a file being written.
@@ -138,59 +142,6 @@ pub fn check_function(factory: FileChecksumGenFactory, expected: &FileChecksum) 
         "Cannot get the file checksum generator based on the requested checksum function name: {function} \
          from checksum factory: {factory}"
     )))
-}
-
-/// A file of which a checksum is made while it is written.
-struct SummedFile {
-    file: Box<dyn WriteFile>,
-    crc: Arc<AtomicU32>,
-}
-
-impl SummedFile {
-    fn add(&self, bytes: &[u8]) {
-        // Relaxed: one thread at a time writes the file.
-        self.crc.store(crc32c_extend(self.crc.load(Ordering::Relaxed), bytes), Ordering::Relaxed);
-    }
-}
-
-impl WriteFile for SummedFile {
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.add(bytes);
-        self.file.append(bytes)
-    }
-
-    fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
-        self.add(bytes);
-        self.file.append_marked(bytes, end)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.flush()
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        self.file.sync()
-    }
-
-    fn sync_all(&mut self) -> Result<()> {
-        self.file.sync_all()
-    }
-
-    fn len(&self) -> u64 {
-        self.file.len()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn retired_window(&mut self) -> Option<RetiredWindow> {
-        self.file.retired_window()
-    }
-
-    fn close(&mut self) -> Result<()> {
-        self.file.close()
-    }
 }
 
 #[cfg(test)]

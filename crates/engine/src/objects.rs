@@ -3,7 +3,7 @@
 use crate::info_log::Logger;
 use crate::sst_file_manager::SstFileManager;
 use crate::write_buffer_manager::WriteBufferManager;
-use outcrop_env::{Clock, IoKind, IoPriority, Pace, PacedFile, RateLimiter, RateLimiterOptions, WriteFile};
+use outcrop_env::{Clock, IoKind, IoPriority, Pace, RateLimiter, RateLimiterOptions, WriteFile};
 use outcrop_memtable::MemoryAccount;
 use outcrop_options::DbOptions;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ impl Pacing {
     /// `file` as a job that writes tables of `level` may write it; flushes write tables of level -1.
     /// Source: RocksDB `FlushJob::GetRateLimiterPriority`, `CompactionJob::GetRateLimiterPriority`.
     pub fn file(&self, file: Box<dyn WriteFile>, level: i32) -> Box<dyn WriteFile> {
-        PacedFile::of(file, self.of(if level < 0 { IoPriority::High } else { IoPriority::Low }))
+        Pace::file(self.of(if level < 0 { IoPriority::High } else { IoPriority::Low }), file)
     }
 }
 

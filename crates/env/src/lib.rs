@@ -13,6 +13,7 @@ pub mod faulty;
 pub mod file_system;
 mod mapping;
 pub mod memory;
+mod observed;
 mod output;
 mod pool;
 pub mod posix;
@@ -33,10 +34,9 @@ pub use file_system::{
     WriteFile,
 };
 pub use mapping::{Mapping, populate, prefetch};
+pub use observed::observed;
 pub use random::Random;
-pub use rate_limiter::{
-    IoKind, IoPriority, Pace, PacedFile, RateLimiter, RateLimiterMode, RateLimiterOptions,
-};
+pub use rate_limiter::{IoKind, IoPriority, Pace, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use scheduler::Scheduler;
 pub use sys::{open_files_limit, thread_id};
 pub use threads::Threads;

@@ -10,11 +10,10 @@
 //! Source: RocksDB `util/rate_limiter.cc`, `GenericRateLimiter`.
 
 use crate::clock::{Clock, SystemClock};
-use crate::file_system::{RetiredWindow, WriteFile};
-use outcrop_base::Result;
+use crate::file_system::WriteFile;
+use crate::observed::observed;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
@@ -366,61 +365,13 @@ impl Pace {
         let urgent = self.urgent.load(Ordering::Relaxed);
         self.limiter.request(bytes, if urgent { IoPriority::User } else { self.priority }, kind);
     }
-}
 
-/// A file that is written at a [`Pace`].
-pub struct PacedFile {
-    file: Box<dyn WriteFile>,
-    pace: Pace,
-}
-
-impl PacedFile {
-    /// `file` as it is, or at a pace.
-    pub fn of(file: Box<dyn WriteFile>, pace: Option<Pace>) -> Box<dyn WriteFile> {
+    /// `file` as it is, or written at a pace.
+    pub fn file(pace: Option<Pace>, file: Box<dyn WriteFile>) -> Box<dyn WriteFile> {
         match pace.filter(|pace| pace.limiter.limits(IoKind::Write)) {
-            Some(pace) => Box::new(PacedFile { file, pace }),
+            Some(pace) => observed(file, move |bytes| pace.request(bytes.len() as u64, IoKind::Write)),
             None => file,
         }
-    }
-}
-
-impl WriteFile for PacedFile {
-    fn append(&mut self, bytes: &[u8]) -> Result<()> {
-        self.pace.request(bytes.len() as u64, IoKind::Write);
-        self.file.append(bytes)
-    }
-
-    fn append_marked(&mut self, bytes: &[u8], end: &[u8]) -> Result<()> {
-        self.pace.request(bytes.len() as u64, IoKind::Write);
-        self.file.append_marked(bytes, end)
-    }
-
-    fn flush(&mut self) -> Result<()> {
-        self.file.flush()
-    }
-
-    fn sync(&mut self) -> Result<()> {
-        self.file.sync()
-    }
-
-    fn sync_all(&mut self) -> Result<()> {
-        self.file.sync_all()
-    }
-
-    fn len(&self) -> u64 {
-        self.file.len()
-    }
-
-    fn path(&self) -> &Path {
-        self.file.path()
-    }
-
-    fn retired_window(&mut self) -> Option<RetiredWindow> {
-        self.file.retired_window()
-    }
-
-    fn close(&mut self) -> Result<()> {
-        self.file.close()
     }
 }
 

@@ -3,7 +3,7 @@
 //!
 //! `OUTCROP_SEED=n` repeats one seed.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_of, outcrop_library, reference, succeeding};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -144,17 +144,11 @@ fn text(path: &Path) -> CString {
 impl Api {
     /// The text of the error of `call`; empty if it did well.
     fn call(&self, call: impl FnOnce(Errptr)) -> String {
-        let mut error: *mut c_char = null_mut();
-        call(&raw mut error);
-        // SAFETY: null, or a message of the library.
-        unsafe { error_text(error, self.rocksdb_free) }.unwrap_or_default()
+        error_of(self.rocksdb_free, call)
     }
 
     fn well<T>(&self, call: impl FnOnce(Errptr) -> T) -> T {
-        let mut given = None;
-        let error = self.call(|errptr| given = Some(call(errptr)));
-        assert_eq!(error, "");
-        given.unwrap()
+        succeeding(self.rocksdb_free, call)
     }
 
     fn open_db(&self, path: &Path) -> Object {

@@ -1,11 +1,11 @@
 //! Checksums of whole files beside RocksDB's: each library compares the files of the other with the checksums the other wrote
 //! down, and tells of damage in the same words.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
-use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use crate::library::{Bytes, Errptr, Object, c_functions, error_of, outcrop_library, reference, succeeding};
+use libc::{c_int, c_uchar, c_void, size_t};
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 
 c_functions! {
     rocksdb_options_create: fn() -> Object;
@@ -52,17 +52,11 @@ fn text(path: &Path) -> CString {
 impl Api {
     /// The text of the error of `call`; empty if it did well.
     fn call(&self, call: impl FnOnce(Errptr)) -> String {
-        let mut error: *mut c_char = null_mut();
-        call(&raw mut error);
-        // SAFETY: null, or a message of the library.
-        unsafe { error_text(error, self.rocksdb_free) }.unwrap_or_default()
+        error_of(self.rocksdb_free, call)
     }
 
     fn well<T>(&self, call: impl FnOnce(Errptr) -> T) -> T {
-        let mut given = None;
-        let error = self.call(|errptr| given = Some(call(errptr)));
-        assert_eq!(error, "");
-        given.unwrap()
+        succeeding(self.rocksdb_free, call)
     }
 
     /// Options of databases with blob files, and with checksums if they are wanted. They outlive the factory.

@@ -92,6 +92,22 @@ pub unsafe fn error_text(error: *mut c_char, free: unsafe extern "C" fn(*mut c_v
     }
 }
 
+/// The text of the error that `call` reports, which the library's `free` gives back; empty if there is none.
+pub fn error_of(free: unsafe extern "C" fn(*mut c_void), call: impl FnOnce(Errptr)) -> String {
+    let mut error: *mut c_char = std::ptr::null_mut();
+    call(&raw mut error);
+    // SAFETY: null, or a message of the library.
+    unsafe { error_text(error, free) }.unwrap_or_default()
+}
+
+/// The result of `call`, which must report no error.
+pub fn succeeding<T>(free: unsafe extern "C" fn(*mut c_void), call: impl FnOnce(Errptr) -> T) -> T {
+    let mut given = None;
+    let error = error_of(free, |errptr| given = Some(call(errptr)));
+    assert_eq!(error, "");
+    given.unwrap()
+}
+
 /// Makes a type `Api` of functions of the C header, to be loaded from a library.
 macro_rules! c_functions {
     ($($name:ident: fn($($arg:ty),*) $(-> $ret:ty)?;)*) => {

@@ -1,11 +1,11 @@
 //! Tables in several directories beside RocksDB's: each library opens what the other left in two paths, and goes on there.
 
-use crate::library::{Bytes, Errptr, Object, c_functions, error_text, outcrop_library, reference};
-use libc::{c_char, c_int, c_uchar, c_void, size_t};
+use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference, succeeding};
+use libc::{c_int, c_uchar, c_void, size_t};
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{CStr, CString};
 use std::path::{Path, PathBuf};
-use std::ptr::{null, null_mut};
+use std::ptr::null;
 
 c_functions! {
     rocksdb_options_create: fn() -> Object;
@@ -64,19 +64,8 @@ impl Place {
 }
 
 impl Api {
-    /// The text of the error of `call`; empty if it did well.
-    fn call(&self, call: impl FnOnce(Errptr)) -> String {
-        let mut error: *mut c_char = null_mut();
-        call(&raw mut error);
-        // SAFETY: null, or a message of the library.
-        unsafe { error_text(error, self.rocksdb_free) }.unwrap_or_default()
-    }
-
     fn well<T>(&self, call: impl FnOnce(Errptr) -> T) -> T {
-        let mut given = None;
-        let error = self.call(|errptr| given = Some(call(errptr)));
-        assert_eq!(error, "");
-        given.unwrap()
+        succeeding(self.rocksdb_free, call)
     }
 
     fn options(&self, place: &Place) -> Object {
