@@ -402,6 +402,11 @@ impl DbState {
         self.deletions_disabled + self.deletion_holds > 0
     }
 
+    /// Has obsolete tables and blob files removed that nobody holds any more.
+    pub fn look_for_released_files(&mut self) {
+        self.purge_wanted |= !self.obsolete_tables.is_empty() || !self.obsolete_blobs.is_empty();
+    }
+
     /// True while obsolete files are removed, or will be without anybody asking.
     pub fn has_files_to_remove(&self) -> bool {
         self.purges > 0 || (self.purge_wanted && !self.keeps_files())

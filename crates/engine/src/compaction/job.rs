@@ -10,7 +10,7 @@ use crate::state::{CfState, DbState, RunningCompaction};
 use crate::version_set::VersionSet;
 use outcrop_base::Timestamp;
 use outcrop_base::keys::user_key;
-use outcrop_manifest::Version;
+use outcrop_manifest::{FileNumber, Version};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
 
@@ -112,17 +112,34 @@ pub fn start(state: &mut DbState, job: &CompactionJob) {
     }
 }
 
-/// Undoes [`start`]: other jobs may have the tables that are left.
-pub fn end(versions: &VersionSet, state: &mut DbState, job: &CompactionJob) {
+/// The rest of a job that holds no table any more.
+pub struct Released {
+    cf_id: u32,
+    inputs: Vec<FileNumber>,
+    running: RunningCompaction,
+}
+
+impl CompactionJob {
+    /// Lets go of its tables, with no lock held: a version may go with them.
+    pub fn release(self) -> Released {
+        let inputs = self.compaction.input_files().map(|file| file.number).collect();
+        Released { cf_id: self.cf.id(), inputs, running: self.running }
+    }
+}
+
+/// Undoes [`start`]: other jobs may have the tables that are left. Those that became obsolete are looked at again, because a
+/// removal of files may have run while the job still held them.
+pub fn end(versions: &VersionSet, state: &mut DbState, job: &Released) {
     state.running_compactions -= 1;
-    if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
-        for file in job.compaction.input_files() {
-            cf.busy.remove(&file.number);
+    if let Some(cf) = state.column_families.get_mut(&job.cf_id) {
+        for number in &job.inputs {
+            cf.busy.remove(number);
         }
         if let Some(index) = cf.running.iter().position(|running| *running == job.running) {
             cf.running.swap_remove(index);
         }
         cf.refresh_debt();
     }
+    state.look_for_released_files();
     versions.job_ended(state);
 }

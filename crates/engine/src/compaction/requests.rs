@@ -304,6 +304,7 @@ fn run_on_caller(
         info: how.wants_info.then(|| told_to_caller(jobs, &job, &ran)),
         tables: ran.tables.iter().map(|file| file.number).collect(),
     });
+    let job = job.release();
     job::end(&jobs.versions, &mut jobs.versions.state.lock(), &job);
     jobs.ctx.tell_stalls();
     purge_obsolete_files(jobs);

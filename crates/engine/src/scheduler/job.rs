@@ -118,11 +118,11 @@ pub fn run_compaction(jobs: &JobContext, job: CompactionJob, manual: Option<Arc<
             versions.pause_compactions(error, job.compaction.input_bytes());
         }
     }
+    let job = job.release();
     let mut state = versions.state.lock();
     state.pool_compactions -= 1;
     compaction_job::end(versions, &mut state, &job);
     drop(state);
-    drop(job);
     if let Some(request) = manual {
         let _state = versions.state.lock();
         request.finish(result);

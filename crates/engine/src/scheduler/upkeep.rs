@@ -36,7 +36,7 @@ fn trim_memory(jobs: &JobContext) {
 /// released obsolete files.
 fn check_marks(jobs: &JobContext) {
     let mut state = jobs.versions.state.lock();
-    state.purge_wanted |= !state.obsolete_tables.is_empty() || !state.obsolete_blobs.is_empty();
+    state.look_for_released_files();
     let now = jobs.ctx.env.clock.now_micros() / 1_000_000;
     let offpeak =
         offpeak::seconds_ahead(jobs.ctx.live.load().kept.get("daily_offpeak_time_utc").unwrap_or(""), now);

@@ -4,6 +4,7 @@ use super::*;
 use crate::compaction::job::{end, start};
 use crate::compaction::pick::{self, overlapping};
 use crate::compaction::{Compaction, Reason};
+use crate::obsolete_files::purge_obsolete_files;
 use crate::testing::parts::{Parts, plain_options};
 use outcrop_base::ErrorKind;
 use outcrop_env::faulty::EIO;
@@ -130,9 +131,28 @@ fn nobody_else_gets_the_inputs_between_start_and_end() {
     let busy = |state: &crate::state::DbState| state.column_families[&0].busy.len();
     assert_eq!(busy(&state), 2);
     assert!(state.has_work());
+    drop(state);
+    let job = job.release();
+    let mut state = parts.versions.state.lock();
     end(&parts.versions, &mut state, &job);
     assert_eq!((state.running_compactions, state.column_families[&0].running.len()), (0, 0));
     assert_eq!(busy(&state), 0);
+}
+
+#[test]
+fn inputs_that_were_held_when_files_were_removed_are_looked_at_again_when_the_job_ends() {
+    let parts = overlapping_tables(plain_options());
+    let job = everything(&parts, Work::Merge);
+    start(&mut parts.versions.state.lock(), &job);
+    run(&parts.jobs, &job).unwrap();
+    purge_obsolete_files(&parts.jobs);
+    assert_eq!(parts.files(".sst").len(), 3, "the job holds its inputs");
+    assert!(!parts.versions.state.lock().has_files_to_remove());
+    let job = job.release();
+    end(&parts.versions, &mut parts.versions.state.lock(), &job);
+    assert!(parts.versions.state.lock().has_files_to_remove());
+    purge_obsolete_files(&parts.jobs);
+    assert_eq!(parts.files(".sst").len(), 1);
 }
 
 #[test]
@@ -261,7 +281,7 @@ fn log_says_how_much_tables_and_blob_files_take_each() {
     let job = everything(&parts, Work::Merge);
     start(&mut parts.versions.state.lock(), &job);
     let ran = super::run(&parts.jobs, &job).unwrap();
-    end(&parts.versions, &mut parts.versions.state.lock(), &job);
+    end(&parts.versions, &mut parts.versions.state.lock(), &job.release());
     let finished = lines.with("compaction_finished");
     let sizes = format!(
         "\"num_output_files\": 1, \"total_output_size\": {}, \"num_blob_output_files\": 1, \"total_blob_output_size\": {}, ",
