@@ -8,7 +8,8 @@
 //! on which nothing else works, and takes about a minute and a half for each run at the usual size. How long a run takes is measured
 //! by one before all others, which is not counted: loads that depend on the time go by that of the run before.
 
-use crate::{cargo, root};
+use crate::cargo;
+use crate::programs;
 use outcrop_lab::targets::maven;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -112,7 +113,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         }
     }
     cargo(&["build", "--quiet", "--release", "-p", "outcrop-cli"], None)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let target = programs::target_dir();
     let dir: PathBuf = target.join("attacks");
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;

@@ -13,8 +13,9 @@
 mod pages;
 pub mod suites;
 
+use crate::declarations;
+use crate::programs;
 use crate::sources::{make_dir, sources_of};
-use crate::{declarations, root};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
@@ -174,8 +175,7 @@ impl Suite {
 }
 
 fn bindings_dir() -> PathBuf {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    target.join("bindings")
+    programs::target_dir().join("bindings")
 }
 
 /// Copies files and directories, but for the list of versions and the toolchain: all suites shall use the same ones. Files keep

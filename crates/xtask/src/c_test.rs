@@ -8,8 +8,9 @@
 //! ones find what they expect. A phase that fails and is not listed is an error, and so is one that is listed and passes. The
 //! control passes all phases, and all others with the listed ones skipped: what is done instead is enough.
 
+use crate::pingpong;
+use crate::programs;
 use crate::sources::{make_dir, sources};
-use crate::{pingpong, root};
 use outcrop_lab::targets::maven;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -45,9 +46,7 @@ type Exceptions = BTreeMap<&'static str, Exception>;
 /// # Errors
 /// Which phases disagree with the list, or what could not be built or fetched.
 pub fn run() -> Result<(), String> {
-    pingpong::build()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let dir = target.join("c_test");
+    let dir = programs::target_dir().join("c_test");
     make_dir(&dir)?;
     let rocksdb = sources(SOURCES.0, &dir)?.join("rocksdb");
     let text = read(&rocksdb.join("db/c_test.c"))?;
@@ -57,7 +56,7 @@ pub fn run() -> Result<(), String> {
     std::fs::write(&source, program).map_err(|error| format!("{}: {error}", source.display()))?;
     let reference = maven::obtain("rocksdb", SOURCES.1).map_err(|error| error.to_string())?;
     let control = compile(&rocksdb, &source, &dir, "control", &reference)?;
-    let ours = compile(&rocksdb, &source, &dir, "outcrop", &target.join("debug/liboutcrop_capi.so"))?;
+    let ours = compile(&rocksdb, &source, &dir, "outcrop", &programs::built("liboutcrop_capi.so")?)?;
 
     let all_listed: Vec<&str> = exceptions.keys().copied().collect();
     for skipped in [&[][..], &all_listed] {

@@ -98,7 +98,7 @@ fn parse(arguments: &[&str]) -> Result<(Plan, Vec<String>), String> {
         }
     }
     let time = time.ok_or_else(|| format!("for how long? usage: {USAGE}"))?;
-    let dir = dir.unwrap_or_else(|| pingpong::target_dir().join("campaign"));
+    let dir = dir.unwrap_or_else(|| programs::target_dir().join("campaign"));
     let dir = std::path::absolute(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
     Ok((Plan { time, dir, resume }, names))
 }
@@ -133,25 +133,25 @@ fn slice_arguments(verb: &str, seed: u64, seconds: u64) -> Vec<String> {
 /// Builds what these campaigns need, and copies it.
 fn put_programs_aside(kept: &Path, names: &[String]) -> Result<(), String> {
     let wants = |verbs: &[&str]| names.iter().any(|name| verbs.contains(&name.as_str()));
-    let mut programs = Vec::new();
+    let mut files = Vec::new();
     let this = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
-    programs.push(("xtask".to_string(), this));
+    files.push(("xtask".to_string(), this));
     if wants(&["calls", "options", "pingpong", "kills"]) {
-        pingpong::build()?;
-        let built = pingpong::build_dir()?;
-        programs.extend(pingpong::PROGRAMS.map(|name| (name.to_string(), built.join(name))));
+        for name in pingpong::PROGRAMS {
+            files.push((name.to_string(), programs::built(name)?));
+        }
     }
     if wants(&["fuzz"]) {
-        programs.push((fuzz::PROGRAM.to_string(), fuzz::build()?));
+        files.push((fuzz::PROGRAM.to_string(), fuzz::build()?));
     }
     if wants(&["crashes"]) {
-        programs.push((crashes::PROGRAM.to_string(), crashes::build()?));
+        files.push((crashes::PROGRAM.to_string(), crashes::build()?));
     }
     if wants(&["simulate"]) {
-        programs.push((simulate::PROGRAM.to_string(), simulate::build()?));
+        files.push((simulate::PROGRAM.to_string(), simulate::build()?));
     }
     std::fs::create_dir_all(kept).map_err(|error| format!("{}: {error}", kept.display()))?;
-    for (name, path) in programs {
+    for (name, path) in files {
         std::fs::copy(&path, kept.join(name)).map_err(|error| format!("{}: {error}", path.display()))?;
     }
     Ok(())

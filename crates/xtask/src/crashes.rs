@@ -34,8 +34,8 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
             _ => return Err(format!("{name}: no such option; usage: {USAGE}")),
         }
     }
-    let program = match programs::kept() {
-        Some(dir) => dir.join(PROGRAM),
+    let program = match programs::kept(PROGRAM) {
+        Some(kept) => kept,
         None => build()?,
     };
     let start = Instant::now();

@@ -15,6 +15,7 @@ mod c_header;
 mod manifests;
 mod rust_text;
 
+use crate::programs;
 use crate::root;
 use crate::sources::sources_of;
 use c_header::{Header, Signature};
@@ -76,7 +77,7 @@ pub fn run() -> Result<(), String> {
 /// Every file and its text.
 fn files() -> Result<Vec<(PathBuf, String)>, String> {
     let ours = our_header()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let target = programs::target_dir();
     let defined = words_of(&root().join("crates/capi/src"))?;
     let mut theirs = Vec::new();
     for release in &RELEASES {

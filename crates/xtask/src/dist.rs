@@ -20,6 +20,7 @@ mod debian;
 mod library;
 mod test;
 
+use crate::programs;
 use crate::sources::make_dir;
 use crate::{declarations, root};
 use std::path::{Path, PathBuf};
@@ -42,7 +43,7 @@ pub enum Profile {
 /// # Errors
 /// The words of a compiler, linker, archiver or packager; in tests, which program found what.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target = programs::target_dir();
     match arguments {
         [] => {
             let made = make(&target.join("dist"), Profile::Release)?;

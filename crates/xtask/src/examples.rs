@@ -1,5 +1,6 @@
 //! The programs of `crates/engine/examples` print what the first text block of their module doc says.
 
+use crate::programs;
 use crate::root;
 use crate::tidy;
 use std::path::Path;
@@ -17,16 +18,17 @@ pub fn run() -> Result<(), String> {
     if files.is_empty() {
         return Err(format!("{EXAMPLES}: no example"));
     }
-    files.iter().try_for_each(|file| check(file))
+    let programs = programs::built("examples")?;
+    files.iter().try_for_each(|file| check(file, &programs))
 }
 
-fn check(file: &Path) -> Result<(), String> {
+/// `programs` is the directory of the built examples.
+fn check(file: &Path, programs: &Path) -> Result<(), String> {
     let name = file.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let expected = expected_output(&tidy::read(file)?)
         .ok_or_else(|| format!("{EXAMPLES}/{name}.rs: its first lines do not say what it prints"))?;
-    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    command.args(["run", "--quiet", "--package", "outcrop", "--example", &name]).current_dir(root());
-    let output = command.output().map_err(|error| format!("cargo: {error}"))?;
+    let output = Command::new(programs.join(&name)).current_dir(root()).output();
+    let output = output.map_err(|error| format!("{EXAMPLES}/{name}.rs: {error}"))?;
     let printed = String::from_utf8_lossy(&output.stdout).into_owned();
     if !output.status.success() {
         let said = String::from_utf8_lossy(&output.stderr).into_owned();

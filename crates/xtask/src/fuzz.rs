@@ -3,7 +3,7 @@
 //! The fuzzer may be ended by what it finds: too much memory, too much time, an overflown stack. A file
 //! that it keeps up to date then says which input it had.
 
-use crate::{cargo, pingpong, programs, root, tree_seed};
+use crate::{cargo, programs, root, tree_seed};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -55,15 +55,15 @@ pub fn targets() -> usize {
 fn build_as((profile, directory): Profile) -> Result<PathBuf, String> {
     let package = ["--package", "outcrop-fuzz-targets", "--bin", PROGRAM];
     cargo(&[&["build", "--quiet", "--profile", profile], &package[..]].concat(), None)?;
-    Ok(pingpong::target_dir().join(directory).join(PROGRAM))
+    Ok(programs::target_dir().join(directory).join(PROGRAM))
 }
 
 fn run_built(profile: Profile, arguments: &[&str]) -> Result<(), String> {
-    let program = match programs::kept() {
-        Some(dir) => dir.join(PROGRAM),
+    let program = match programs::kept(PROGRAM) {
+        Some(kept) => kept,
         None => build_as(profile)?,
     };
-    let state = pingpong::target_dir().join(format!("fuzz-case-{}", std::process::id()));
+    let state = programs::target_dir().join(format!("fuzz-case-{}", std::process::id()));
     eprintln!("fuzz: cargo xtask fuzz {}", arguments.join(" "));
     let status = Command::new(program)
         .args(arguments)

@@ -5,6 +5,7 @@
 //! structure has which is in `docs/testing.md`.
 
 use crate::packages::Install;
+use crate::programs;
 use crate::root;
 use std::path::PathBuf;
 use std::process::Command;
@@ -94,5 +95,5 @@ fn rustup_cargo() -> Command {
 }
 
 fn target() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
+    programs::target_dir()
 }

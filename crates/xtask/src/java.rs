@@ -11,9 +11,10 @@ mod classes;
 mod junit;
 mod smoke;
 
+use crate::programs;
 use crate::root;
 use outcrop_lab::targets::maven;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// The jars whose natives the library answers: the name of the list, and where Maven has the jar.
 const JARS: [(&str, &str); 4] = [
@@ -35,29 +36,23 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         }
         ["--short"] => short(),
         ["--write"] => lists(true),
-        ["--only", class] => {
-            build()?;
-            junit::run(Some(class))
-        }
+        ["--only", class] => junit::run(Some(class)),
         _ => Err("usage: cargo xtask java [--short | --write | --only CLASS]".into()),
     }
 }
 
+/// The library, as cargo builds it.
+pub const LIBRARY: &str = "librocksdbjni.so";
+
 /// The part that takes seconds.
 fn short() -> Result<(), String> {
     lists(false)?;
-    build()?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let library = target.join("debug/librocksdbjni.so");
+    let library = programs::built(LIBRARY)?;
     for (name, artifact) in JARS {
         let jar = maven::fetch(artifact).map_err(|error| error.to_string())?;
-        smoke::run(name, &jar, &library, &target.join("java"))?;
+        smoke::run(name, &jar, &library, &programs::target_dir().join("java"))?;
     }
     Ok(())
-}
-
-fn build() -> Result<(), String> {
-    crate::cargo(&["build", "--quiet", "-p", "outcrop-jni-api"], None)
 }
 
 /// Compares the lists with the jars, or writes them.

@@ -4,7 +4,7 @@
 //! fail on ours, and why. A test that fails and is not listed is an error, and so is one that is listed and passes: the list only shrinks.
 
 use crate::packages::{self, Install};
-use crate::root;
+use crate::programs;
 use crate::sources::{make_dir, sources};
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,14 +22,12 @@ const LIMIT_SECONDS: u32 = 900;
 /// Which tests disagree with the list, or what could not be built or fetched.
 pub fn run(install: Install) -> Result<(), String> {
     let python = packages::program(&["python3"], "python3", install)?;
-    crate::cargo(&["build", "--quiet", "-p", "outcrop-cli"], None)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let dir = target.join("ldb_test");
+    let dir = programs::target_dir().join("ldb_test");
     make_dir(&dir)?;
     let script = sources(SOURCES, &dir)?.join("rocksdb/tools/ldb_test.py");
     std::fs::copy(&script, dir.join("ldb_test.py"))
         .map_err(|error| format!("{}: {error}", script.display()))?;
-    wrapper(&dir, &target.join("debug/outcrop"))?;
+    wrapper(&dir, &programs::built("outcrop")?)?;
     let output = Command::new("timeout")
         .arg(LIMIT_SECONDS.to_string())
         .arg(python)

@@ -1,7 +1,8 @@
 //! The project's automation.
 //!
 //! ```text
-//! cargo xtask ci [--offline]   fmt, clippy, tidy, tests, fuzzing, compatibility with the reference RocksDB
+//! cargo xtask ci [--offline]   everything: fmt, clippy, tidy, tests, and the steps of ci.rs
+//! cargo xtask ci --step NAME   one of these steps, as `ci` runs it
 //! cargo xtask check            fmt, tidy, clippy, unit tests: before each commit; needs Rust and a C compiler
 //! cargo xtask campaign ...     every generator in turn, for hours; findings are kept; docs/reliability.md
 //! cargo xtask crashes ...      the engine's draws of power losses and failed operations, seed after seed
@@ -43,6 +44,7 @@ mod bindings;
 mod browser;
 mod c_test;
 mod campaign;
+mod ci;
 mod circles;
 mod crashes;
 mod declarations;
@@ -81,8 +83,10 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
-        ["ci"] => ci(false),
-        ["ci", "--offline"] => ci(true),
+        ["ci"] => ci::run(Install::IfMissing),
+        ["ci", "--offline"] => ci::run(Install::Never),
+        ["ci", "--step", name] => ci::step(name, Install::IfMissing),
+        ["ci", "--step", name, "--offline"] => ci::step(name, Install::Never),
         ["check"] => check(),
         ["doc"] => doc(),
         ["examples"] => examples::run(),
@@ -120,7 +124,7 @@ fn main() -> ExitCode {
         ["bindings", rest @ ..] => bindings::run(rest),
         ["python"] => python::run(Install::IfMissing),
         _ => Err(format!(
-            "usage: cargo xtask check | ci [--offline] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
+            "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
              bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | {} | {} | {} | {}",
             campaign::USAGE,
@@ -143,67 +147,17 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the workspace exists")
 }
 
-/// Proves the tree. Every step must pass; the first that does not ends it.
-fn ci(offline: bool) -> Result<(), String> {
-    let install = if offline { Install::Never } else { Install::IfMissing };
-    style()?;
-    step("doc", doc)?;
-    let references = if offline {
-        eprintln!("xtask: --offline: the tests against the reference RocksDB are skipped");
-        None
-    } else {
-        Some(fetch()?)
-    };
-    step("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
-    // Without a browser the tests of the lab's pages skip themselves: said here, where it is not lost among them.
-    let browser = browser::obtain(install)
-        .map_err(|why| eprintln!("xtask: the lab's pages are NOT tested: {why}"))
-        .ok();
-    for (program, package) in [("mkfs.btrfs", "btrfs-progs"), ("mkfs.xfs", "xfsprogs")] {
-        if let Err(why) = packages::program(&[program], package, install) {
-            eprintln!("xtask: full disks of that kind are NOT tested: {why}");
-        }
-    }
-    step("test", || test(references.as_deref(), browser.as_deref()))?;
-    step("examples", examples::run)?;
-    step("loom", || interleavings::loom(install))?;
-    step("simulate", simulate::of_tree)?;
-    step("miri", || interleavings::miri_if_there(tree_seed()?))?;
-    step("fuzz", fuzz::ci)?;
-    step("instructions", || instructions::run(false, install))?;
-    if offline {
-        eprintln!(
-            "xtask: --offline: no bindings from the registry, no wheel for Python, no SQL servers, no trials, tools and ping-pong of RocksDB"
-        );
-        return Ok(());
-    }
-    step("c-test", c_test::run)?;
-    step("ldb-test", || ldb_test::run(install))?;
-    step("dist", || dist::run(&["--test"]))?;
-    step("bindings", || bindings::run(&[]))?;
-    step("python", || python::run(install))?;
-    step("java", || java::run(&["--short"]))?;
-    step("compatibility", || pingpong::compatibility(true))?;
-    step("tools", pingpong::tools)?;
-    step("scripts", || scripts::run(install))?;
-    step("sql", || sql::run_short(install))?;
-    step("calls", pingpong::calls_of_tree)?;
-    step("options", pingpong::options_of_tree)?;
-    step("kills", pingpong::kills_of_tree)?;
-    step("pingpong", pingpong::of_tree)
-}
-
 /// The checks before each commit.
 fn check() -> Result<(), String> {
     style()?;
-    step("unit tests", || cargo(&["test", "--workspace", "--lib", "--bins", "--quiet"], None))
+    timed("unit tests", || cargo(&["test", "--workspace", "--lib", "--bins", "--quiet"], None))
 }
 
 /// The checks that need no program to run.
 fn style() -> Result<(), String> {
-    step("fmt", || cargo(&["fmt", "--all", "--check"], None))?;
-    step("tidy", || tidy::check(&root()))?;
-    step("clippy", || {
+    timed("fmt", || cargo(&["fmt", "--all", "--check"], None))?;
+    timed("tidy", || tidy::check(&root()))?;
+    timed("clippy", || {
         cargo(&["clippy", "--workspace", "--all-targets", "--quiet", "--", "-D", "warnings"], None)
     })
 }
@@ -227,7 +181,8 @@ pub fn tree_seed() -> Result<u32, String> {
         .ok_or_else(|| format!("git rev-parse HEAD^{{tree}} gave {hash:?}: is this a git checkout?"))
 }
 
-fn step(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
+/// Runs `run`, and says how long it took.
+fn timed(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     eprintln!("== {name}");
     let start = Instant::now();
     run()?;

@@ -69,6 +69,8 @@ fn obtain(
 fn apt_get(arguments: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
     command
+        // Another step may be installing.
+        .args(["-o", "DPkg::Lock::Timeout=600"])
         .args(arguments)
         .env("DEBIAN_FRONTEND", "noninteractive")
         .stdin(Stdio::null())

@@ -3,7 +3,7 @@
 //! The harness itself is `crates/pingpong`; this file knows where libraries come from.
 
 use crate::packages::{self, Install};
-use crate::{cargo, programs, root};
+use crate::{programs, root};
 use outcrop_lab::targets::maven;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -41,7 +41,10 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     command.extend(replay.clone());
     command.extend(passed);
     if replay.is_none() {
-        command.extend(["--out".to_string(), build_dir()?.join("pingpong").display().to_string()]);
+        command.extend([
+            "--out".to_string(),
+            programs::target_dir().join("debug/pingpong").display().to_string(),
+        ]);
     }
     play(&versions.split(',').collect::<Vec<_>>(), &command)
 }
@@ -88,7 +91,7 @@ pub fn calls_of_tree() -> Result<(), String> {
 /// `cargo xtask kills`: a writer on the real file system is killed again and again, and what is left is opened by Outcrop and by
 /// RocksDB 11.8.1. The databases are where cargo builds: on a disk, where there is one.
 pub fn kills(arguments: &[&str]) -> Result<(), String> {
-    let dir = target_dir().join("kills");
+    let dir = programs::target_dir().join("kills");
     let mut command = ["kills".to_string(), "--dir".to_string(), dir.display().to_string()].to_vec();
     command.extend(arguments.iter().map(ToString::to_string));
     play(&["11.8.1"], &command)
@@ -103,8 +106,9 @@ pub fn kills_of_tree() -> Result<(), String> {
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
 pub fn compatibility(check: bool) -> Result<(), String> {
     let document = root().join("docs/compatibility.md").display().to_string();
-    let mut arguments =
-        ["compatibility", "--document", &document, "--outcrop", &outcrop()?].map(String::from).to_vec();
+    let mut arguments = ["compatibility", "--document", &document, "--outcrop", &program("outcrop")?]
+        .map(String::from)
+        .to_vec();
     arguments.extend(check.then(|| "--check".to_string()));
     play(&VERSIONS, &arguments)
 }
@@ -120,11 +124,9 @@ pub fn tools() -> Result<(), String> {
         eprintln!("tools: skipped: ldb does not say its version; apt-get install {TOOLS_PACKAGE}");
         return Ok(());
     };
-    build()?;
-    let build = build_dir()?;
     let mut command = harness()?;
-    command.args(["tools", "--version", &version, "--outcrop", &outcrop()?]);
-    command.arg("--library").arg(build.join("liboutcrop_capi.so"));
+    command.args(["tools", "--version", &version, "--outcrop", &program("outcrop")?]);
+    command.arg("--library").arg(program(LIBRARY)?);
     finish(command)
 }
 
@@ -135,41 +137,19 @@ fn tools_version() -> Option<String> {
     text.split_whitespace().find(|word| word.starts_with(|c: char| c.is_ascii_digit())).map(String::from)
 }
 
-/// The binary `outcrop`, which `build` makes.
-fn outcrop() -> Result<String, String> {
-    Ok(build_dir()?.join("outcrop").display().to_string())
+/// The path of one of [`PROGRAMS`], for an argument.
+fn program(name: &str) -> Result<String, String> {
+    programs::built(name).map(|path| path.display().to_string())
 }
 
-/// The programs and the library that [`build`] makes and the harness plays with.
-pub const PROGRAMS: [&str; 3] = ["outcrop-pingpong", "liboutcrop_capi.so", "outcrop"];
-
-/// Where cargo puts what it builds, this program too; or where it was put aside.
-pub fn build_dir() -> Result<PathBuf, String> {
-    if let Some(kept) = programs::kept() {
-        return Ok(kept);
-    }
-    let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
-    program.parent().map(Path::to_path_buf).ok_or_else(|| format!("{}: no directory", program.display()))
-}
-
-/// Where cargo builds.
-pub fn target_dir() -> PathBuf {
-    std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from)
-}
-
-/// Builds Outcrop's shared library and its programs, unless they were put aside.
-pub fn build() -> Result<(), String> {
-    if programs::kept().is_some() {
-        return Ok(());
-    }
-    let packages = ["outcrop-capi", "outcrop-pingpong", "outcrop-cli"];
-    let packages = packages.iter().flat_map(|package| ["--package", package]);
-    cargo(&["build", "--quiet"].into_iter().chain(packages).collect::<Vec<_>>(), None)
-}
+/// The programs and the library that the harness plays with, and is.
+pub const PROGRAMS: [&str; 3] = [HARNESS, LIBRARY, "outcrop"];
+const HARNESS: &str = "outcrop-pingpong";
+const LIBRARY: &str = "liboutcrop_capi.so";
 
 /// The harness's program, to be given arguments.
 fn harness() -> Result<Command, String> {
-    let mut command = Command::new(build_dir()?.join("outcrop-pingpong"));
+    let mut command = Command::new(programs::built(HARNESS)?);
     command.current_dir(root());
     if let Some(memory) = memory_dir() {
         command.env("TMPDIR", memory);
@@ -178,11 +158,9 @@ fn harness() -> Result<Command, String> {
 }
 
 fn play(versions: &[&str], arguments: &[String]) -> Result<(), String> {
-    build()?;
-    let build = build_dir()?;
     let mut command = harness()?;
     command.args(arguments);
-    command.arg("--library").arg(format!("outcrop={}", build.join("liboutcrop_capi.so").display()));
+    command.arg("--library").arg(format!("outcrop={}", program(LIBRARY)?));
     for version in versions {
         let library = maven::obtain("rocksdb", version).map_err(|error| error.to_string())?;
         command.arg("--library").arg(format!("{version}={}", library.display()));

@@ -8,6 +8,7 @@
 //! ```
 
 use crate::packages::{Install, program};
+use crate::programs;
 use crate::root;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,7 +19,7 @@ use std::process::Command;
 /// The words of the step that failed.
 pub fn run(install: Install) -> Result<(), String> {
     let package = root().join("packages/python");
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
+    let target = programs::target_dir();
     let dir = target.join("python");
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
     let in_package = |program: &Path, arguments: &[&str]| {

@@ -12,6 +12,7 @@
 //! our tables: what another version has is told from what is misspelt.
 
 use crate::packages::{self, Install};
+use crate::programs;
 use crate::root;
 use crate::sources::{make_dir, sources};
 use std::collections::BTreeSet;
@@ -47,9 +48,7 @@ pub fn run(install: Install) -> Result<(), String> {
     packages::program(&["killall"], "psmisc", install)?;
     packages::program(&["bc"], "bc", install)?;
     packages::program(&["time"], "time", install)?;
-    crate::cargo(&["build", "--quiet", "-p", "outcrop-cli"], None)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
-    let dir = target.join("scripts");
+    let dir = programs::target_dir().join("scripts");
     let _ = std::fs::remove_dir_all(&dir);
     make_dir(&dir.join("db"))?;
     flags_are_known(&dir)?;
@@ -58,7 +57,7 @@ pub fn run(install: Install) -> Result<(), String> {
         std::fs::copy(&from, dir.join(script)).map_err(|error| format!("{}: {error}", from.display()))?;
     }
     wrapper(&dir, "control", &control)?;
-    wrapper(&dir, "outcrop", &target.join("debug/outcrop"))?;
+    wrapper(&dir, "outcrop", &programs::built("outcrop")?)?;
     let log = dir.join("output.txt");
     let output = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
     let errors = output.try_clone().map_err(|error| format!("{}: {error}", log.display()))?;

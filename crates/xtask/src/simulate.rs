@@ -2,7 +2,7 @@
 //!
 //! The simulator is a workspace of its own, as the models are: the engine is built in it with other locks.
 
-use crate::{pingpong, programs, root};
+use crate::{programs, root};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
@@ -50,8 +50,8 @@ pub fn of_tree() -> Result<(), String> {
 }
 
 fn program() -> Result<PathBuf, String> {
-    match programs::kept() {
-        Some(dir) => Ok(dir.join(PROGRAM)),
+    match programs::kept(PROGRAM) {
+        Some(kept) => Ok(kept),
         None => build(),
     }
 }
@@ -80,5 +80,5 @@ fn cargo(arguments: &[&str]) -> Result<std::process::ExitStatus, String> {
 }
 
 fn target() -> PathBuf {
-    pingpong::target_dir().join("simulator")
+    programs::target_dir().join("simulator")
 }

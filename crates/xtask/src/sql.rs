@@ -6,7 +6,7 @@
 //! ```
 
 use crate::packages::{self, Install};
-use crate::{cargo, root, run_cargo};
+use crate::{root, run_cargo};
 use outcrop_lab::targets::servers::catalogue;
 use std::path::Path;
 use std::process::Command;
@@ -51,8 +51,7 @@ fn run_tests(install: Install, only: &[&str]) -> Result<(), String> {
     }
     let names = names.join(" ");
     eprintln!("xtask: on {names}");
-    cargo(&["build", "--quiet", "-p", "outcrop-cli"], None)?;
-    let tests = ["test", "-p", "outcrop-cli", "--test", "sql", "--"];
+    let tests = ["test", "--workspace", "--test", "sql", "--"];
     // A name that no test has would run none, and succeed.
     let listed = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(tests)

@@ -7,6 +7,7 @@
 //! It needs a machine on which nothing else works, and takes a good minute for each experiment at the usual size. The result of a
 //! busy machine is not written: pairs of a step that scatter so much would hide every false call.
 
+use crate::programs;
 use crate::{cargo, root};
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -50,7 +51,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         }
     }
     cargo(&["build", "--quiet", "--release", "-p", "outcrop-cli"], None)?;
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), Into::into);
+    let target = programs::target_dir();
     let (dir, program) = (target.join("twins"), target.join("release/outcrop"));
     let _ = std::fs::remove_dir_all(&dir);
     std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;

@@ -6,8 +6,9 @@
 //! All classes run in one JVM. If it ends in a test, that test has failed, and another goes on behind it.
 
 use crate::bindings::suites::Outcome;
+use crate::pingpong;
+use crate::programs;
 use crate::sources::{make_dir, sources};
-use crate::{pingpong, root};
 use outcrop_lab::targets::maven;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -38,11 +39,10 @@ type Outcomes = BTreeMap<String, Outcome>;
 /// # Errors
 /// Which tests disagree with the list.
 pub fn run(only: Option<&str>) -> Result<(), String> {
-    let target = std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| root().join("target"), PathBuf::from);
-    let dir = target.join("java");
+    let dir = programs::target_dir().join("java");
     make_dir(&dir)?;
     let suite = Suite::build(&dir)?;
-    let library = target.join("debug/librocksdbjni.so");
+    let library = programs::built(super::LIBRARY)?;
     let classes = suite.classes(only)?;
     let started = Instant::now();
     let ours = suite.run("outcrop", Some(&library), &classes)?;

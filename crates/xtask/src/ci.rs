@@ -1,0 +1,190 @@
+//! `cargo xtask ci`: proves the tree.
+//!
+//! ```text
+//! style, doc, build, test                      one after the other, each on all processors
+//! the steps of STEPS                           two at once: each uses little more than one processor
+//! ```
+//! A step is a process of its own (`cargo xtask ci --step NAME`). Its output is in `ci/NAME.txt` where cargo builds, and is
+//! printed when it has ended. The steps run programs that were put aside after the build: one that compiles another form of the
+//! same library takes nothing away under them.
+
+use crate::packages::{self, Install};
+use crate::{
+    bindings, browser, c_test, cargo, dist, doc, examples, fetch, fuzz, instructions, interleavings, java,
+    ldb_test, pingpong, programs, python, root, scripts, simulate, sources, sql, style, test, timed,
+    tree_seed,
+};
+use std::path::Path;
+use std::process::Command;
+use std::sync::Mutex;
+use std::time::Instant;
+
+/// A step that needs nothing of the others.
+struct Step {
+    name: &'static str,
+    /// Nothing of it can be done without the registries.
+    needs_network: bool,
+    run: fn(Install) -> Result<(), String>,
+}
+
+const fn step_here(name: &'static str, run: fn(Install) -> Result<(), String>) -> Step {
+    Step { name, needs_network: false, run }
+}
+
+const fn step_with_network(name: &'static str, run: fn(Install) -> Result<(), String>) -> Step {
+    Step { name, needs_network: true, run }
+}
+
+/// Long ones first: so the last two end at about the same time.
+const STEPS: [Step; 20] = [
+    step_with_network("java", |_| java::run(&["--short"])),
+    step_here("simulate", |_| simulate::of_tree()),
+    step_with_network("bindings", |_| bindings::run(&[])),
+    step_with_network("scripts", scripts::run),
+    step_here("instructions", |install| instructions::run(false, install)),
+    step_with_network("pingpong", |_| pingpong::of_tree()),
+    step_with_network("c-test", |_| c_test::run()),
+    step_with_network("options", |_| pingpong::options_of_tree()),
+    step_with_network("python", python::run),
+    step_with_network("sql", sql::run_short),
+    step_here("loom", interleavings::loom),
+    step_here("fuzz", |_| fuzz::ci()),
+    step_here("miri", |_| interleavings::miri_if_there(tree_seed()?)),
+    step_with_network("dist", |_| dist::run(&["--test"])),
+    step_with_network("calls", |_| pingpong::calls_of_tree()),
+    step_with_network("kills", |_| pingpong::kills_of_tree()),
+    step_with_network("compatibility", |_| pingpong::compatibility(true)),
+    step_with_network("ldb-test", ldb_test::run),
+    step_here("examples", |_| examples::run()),
+    step_with_network("tools", |_| pingpong::tools()),
+];
+
+/// The files that steps run or load.
+const PROGRAMS: [&str; 4] = ["outcrop", "outcrop-pingpong", "liboutcrop_capi.so", java::LIBRARY];
+
+/// Every step must pass; after the first that does not, no other begins.
+///
+/// # Errors
+/// The step that failed, and why.
+pub fn run(install: Install) -> Result<(), String> {
+    let offline = install == Install::Never;
+    style()?;
+    timed("doc", doc)?;
+    let references = if offline {
+        eprintln!("xtask: --offline: the tests against the reference RocksDB are skipped");
+        None
+    } else {
+        Some(fetch()?)
+    };
+    timed("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
+    // Without a browser the tests of the lab's pages skip themselves: said here, where it is not lost among them.
+    let browser = browser::obtain(install)
+        .map_err(|why| eprintln!("xtask: the lab's pages are NOT tested: {why}"))
+        .ok();
+    for (program, package) in [("mkfs.btrfs", "btrfs-progs"), ("mkfs.xfs", "xfsprogs")] {
+        if let Err(why) = packages::program(&[program], package, install) {
+            eprintln!("xtask: full disks of that kind are NOT tested: {why}");
+        }
+    }
+    timed("test", || test(references.as_deref(), browser.as_deref()))?;
+    if offline {
+        let left_out: Vec<_> = STEPS.iter().filter(|step| step.needs_network).map(|step| step.name).collect();
+        eprintln!("xtask: --offline: left out: {}", left_out.join(", "));
+    }
+    let dir = programs::target_dir().join("ci");
+    let kept = dir.join("programs");
+    programs::put_aside(&PROGRAMS, &kept)?;
+    let steps = STEPS.iter().filter(|step| !(offline && step.needs_network)).map(|step| step.name);
+    let at_once = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2));
+    side_by_side(steps, at_once, &|name| in_a_process(name, install, &dir, &kept))
+}
+
+/// `cargo xtask ci --step NAME`.
+///
+/// # Errors
+/// There is no such step, or it failed.
+pub fn step(name: &str, install: Install) -> Result<(), String> {
+    let Some(step) = STEPS.iter().find(|step| step.name == name) else {
+        let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
+        return Err(format!("{name}: no such step; there are {}", names.join(", ")));
+    };
+    (step.run)(install)
+}
+
+/// Runs `run` for each name, `at_once` at a time, in order; none begins after one that failed.
+fn side_by_side(
+    names: impl Iterator<Item = &'static str> + Send,
+    at_once: usize,
+    run: &(impl Fn(&str) -> Result<(), String> + Sync),
+) -> Result<(), String> {
+    let left = Mutex::new((names, Ok(())));
+    let lock = || left.lock().expect("no step panics with the lock held");
+    let next = || {
+        let mut left = lock();
+        if left.1.is_ok() { left.0.next() } else { None }
+    };
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                while let Some(name) = next() {
+                    if let Err(why) = run(name) {
+                        lock().1 = Err(why);
+                    }
+                }
+            });
+        }
+    });
+    left.into_inner().expect("no step panics with the lock held").1
+}
+
+/// Runs a step by itself, and prints its output when it has ended.
+fn in_a_process(name: &str, install: Install, dir: &Path, kept: &Path) -> Result<(), String> {
+    let said = |error: std::io::Error| format!("{name}: {error}");
+    sources::make_dir(dir)?;
+    let path = dir.join(format!("{name}.txt"));
+    let output = std::fs::File::create(&path).map_err(said)?;
+    let mut command = Command::new(std::env::current_exe().map_err(said)?);
+    command.args(["ci", "--step", name]).args((install == Install::Never).then_some("--offline"));
+    command.env(programs::VARIABLE, kept).current_dir(root());
+    command.stdout(output.try_clone().map_err(said)?).stderr(output);
+    eprintln!("== {name} begins");
+    let start = Instant::now();
+    let status = command.status().map_err(said)?;
+    let text = String::from_utf8_lossy(&std::fs::read(&path).map_err(said)?).into_owned();
+    let ended = format!("== {name}: {:.1} s, {status}", start.elapsed().as_secs_f64());
+    // In one piece: another step may end at the same moment.
+    eprintln!("{}", text + &ended);
+    if status.success() {
+        Ok(())
+    } else {
+        Err(format!("{name} failed; its output is above and in {}", path.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_step_runs_once_and_none_after_a_failure() {
+        let ran = Mutex::new(Vec::new());
+        let run = |name: &str| {
+            ran.lock().unwrap().push(name.to_string());
+            if name == "bad" { Err("bad".to_string()) } else { Ok(()) }
+        };
+        for at_once in [1, 2, 5] {
+            side_by_side(["a", "b", "c"].into_iter(), at_once, &run).unwrap();
+            let mut names = std::mem::take(&mut *ran.lock().unwrap());
+            names.sort();
+            assert_eq!(names, ["a", "b", "c"]);
+        }
+        assert_eq!(side_by_side(["a", "bad", "c"].into_iter(), 1, &run), Err("bad".to_string()));
+        assert_eq!(*ran.lock().unwrap(), ["a", "bad"]);
+    }
+
+    #[test]
+    fn a_step_that_is_not_there_is_named_with_those_that_are() {
+        let error = step("tst", Install::Never).unwrap_err();
+        assert!(error.contains("tst: no such step") && error.contains("java, simulate"), "{error}");
+    }
+}
