@@ -2,15 +2,18 @@
 //! upkeep.
 //!
 //! ```text
-//! readers, writers, caches -> lists here -> upkeep (scheduler/upkeep.rs): drops memory and views, makes memory ready
+//! readers, writers, caches -> lists here -> upkeep (scheduler/upkeep.rs): drops memory and views, removes files,
+//!                                           makes memory ready
 //! ```
 //! Concurrency: asking takes one of the locks here for a moment, and wakes the lane for upkeep. Nothing here knows the
 //! structure of the database or what jobs do.
 
+use crate::obsolete_files::ObsoleteFile;
 use crate::superversion::SuperVersion;
 use outcrop_cache::{Cache, GrowthListener};
 use outcrop_env::RetiredWindow;
 use outcrop_env::scheduler::{Lane, Membership};
+use outcrop_manifest::{BlobFile, TableFile};
 use outcrop_memtable::{MemTable, PrefaultRange};
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,6 +24,8 @@ use std::sync::{Arc, OnceLock, Weak};
 pub struct Background {
     membership: Arc<OnceLock<Membership>>,
     requests: Arc<Requests>,
+    /// Bytes of the tables that are obsolete and not removed yet.
+    obsolete_table_bytes: AtomicU64,
     /// Watch the growth of each cache in use.
     listeners: Mutex<Vec<(Weak<Cache>, Arc<GrowthListener>)>>,
     /// When the next timed check is due, by the monotonic clock. Set under the state lock.
@@ -45,6 +50,24 @@ struct Requests {
 struct Dropped {
     windows: Vec<RetiredWindow>,
     views: Vec<Arc<SuperVersion>>,
+    /// Files that nobody holds any more.
+    files: Vec<ObsoleteFile>,
+}
+
+/// Puts an obsolete file into the list of those to remove when its last holder lets go of it.
+struct AtEnd {
+    file: Option<ObsoleteFile>,
+    requests: Arc<Requests>,
+    membership: Arc<OnceLock<Membership>>,
+}
+
+impl Drop for AtEnd {
+    fn drop(&mut self) {
+        self.requests.dropped.lock().files.extend(self.file.take());
+        if let Some(membership) = self.membership.get() {
+            membership.wake(Lane::Upkeep);
+        }
+    }
 }
 
 #[derive(Default)]
@@ -125,6 +148,50 @@ impl Background {
     /// Takes the views to drop.
     pub fn take_views(&self) -> Vec<Arc<SuperVersion>> {
         std::mem::take(&mut self.requests.dropped.lock().views)
+    }
+
+    /// Notes that no version that is installed has the table any more: upkeep removes it when nobody holds it.
+    pub fn mark_obsolete_table(&self, table: &TableFile) {
+        // Relaxed: a figure for people.
+        self.obsolete_table_bytes.fetch_add(table.size, Ordering::Relaxed);
+        let cache_file_id = *table.runtime.cache_file_id.get_or_init(Cache::new_file_id);
+        let file = ObsoleteFile {
+            number: table.number,
+            dir: table.dir.clone(),
+            table_size: Some(table.size),
+            cache_file_id,
+        };
+        let _ = table.runtime.at_end.set(Box::new(self.at_end(file)));
+    }
+
+    /// As [`Background::mark_obsolete_table`], of a blob file.
+    pub fn mark_obsolete_blob(&self, blob: &BlobFile) {
+        let cache_file_id = *blob.cache_file_id.get_or_init(Cache::new_file_id);
+        let file =
+            ObsoleteFile { number: blob.number, dir: blob.dir.clone(), table_size: None, cache_file_id };
+        let _ = blob.at_end.set(Box::new(self.at_end(file)));
+    }
+
+    fn at_end(&self, file: ObsoleteFile) -> AtEnd {
+        AtEnd { file: Some(file), requests: self.requests.clone(), membership: self.membership.clone() }
+    }
+
+    /// True if there are obsolete files that nobody holds.
+    pub fn has_released_files(&self) -> bool {
+        !self.requests.dropped.lock().files.is_empty()
+    }
+
+    /// Takes the obsolete files that nobody holds, for the caller to remove.
+    pub fn take_released_files(&self) -> Vec<ObsoleteFile> {
+        let files = std::mem::take(&mut self.requests.dropped.lock().files);
+        let bytes = files.iter().filter_map(|file| file.table_size).sum();
+        self.obsolete_table_bytes.fetch_sub(bytes, Ordering::Relaxed);
+        files
+    }
+
+    /// Bytes of the tables that are obsolete and not removed yet.
+    pub fn obsolete_table_bytes(&self) -> u64 {
+        self.obsolete_table_bytes.load(Ordering::Relaxed)
     }
 
     /// Has upkeep make the memory ready for a memtable of that write buffer size.

@@ -250,7 +250,6 @@ pub(crate) fn file_property_int(state: &DbState, cf: &CfState, name: &str) -> Op
             files.values().sum()
         }
         "num-live-versions" => 1 + old_versions(state, cf).len() as u64,
-        "obsolete-sst-files-size" => state.obsolete_tables.iter().map(|file| file.size).sum(),
         // Files are removed by name, once nothing holds them: no number keeps others from going.
         "min-obsolete-sst-number-to-keep" => u64::MAX,
         "current-super-version-number" => cf.superversion_number,

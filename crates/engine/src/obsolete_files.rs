@@ -1,9 +1,12 @@
 //! Removes files that are provably ours and obsolete.
 //!
-//! A table is obsolete when no live version refers to it: the list of obsolete tables then holds the last
-//! reference to its metadata. A WAL is obsolete when every column family's data in it is in tables and the
+//! A table or blob file is obsolete when a version without it is installed, and removed once its last holder (a view, a
+//! job, an iterator) lets go of it: the object in `at_end` of its metadata then tells [`Background`] and wakes upkeep.
+//! A WAL is obsolete when every column family's data in it is in tables and the
 //! MANIFEST says so. Files of other names are never touched.
 
+#[cfg(doc)]
+use crate::background::Background;
 use crate::context::DbContext;
 use crate::event_log::LogEvent;
 use crate::info_log::{LogLevel, log_at, log_line};
@@ -18,7 +21,7 @@ use outcrop_cache::Cache;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
 use std::collections::{BTreeSet, HashSet};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -40,50 +43,74 @@ impl Drop for Purging<'_> {
     }
 }
 
+/// A table or blob file that no version has.
+pub struct ObsoleteFile {
+    pub number: FileNumber,
+    /// Its directory; `None`: the database's.
+    pub dir: Option<Arc<Path>>,
+    /// The size of a table; `None`: it is a blob file.
+    pub table_size: Option<u64>,
+    /// Its part of block cache keys.
+    pub cache_file_id: u64,
+}
+
+impl ObsoleteFile {
+    fn path(&self, db_dir: &Path) -> PathBuf {
+        let dir = self.dir.as_deref().unwrap_or(db_dir);
+        match self.table_size {
+            Some(_) => file_name::table(dir, self.number),
+            None => file_name::blob(dir, self.number),
+        }
+    }
+}
+
+/// True if upkeep has obsolete files to look at.
+pub fn may_purge(ctx: &DbContext, state: &DbState) -> bool {
+    // Replaced views may be the last to hold some.
+    let retired = state.column_families.values().any(|cf| !cf.retired.is_empty());
+    let wanted = (state.purge_wanted || ctx.background.has_released_files()) && !state.keeps_files();
+    retired || ctx.background.has_views() || wanted
+}
+
 /// Removes tables and WALs that died since the last call, and the blocks of those tables from the cache.
 pub fn purge_obsolete_files(jobs: &JobContext) {
     if jobs.ctx.check_not_closed().is_err() {
         return;
     }
+    let background = &jobs.ctx.background;
     let _purging = Purging::new(&jobs.versions);
     let retired: Vec<_> = {
         let mut state = jobs.versions.state.lock();
-        let released = jobs.ctx.background.take_views();
-        state.purge_wanted |= !released.is_empty();
         let retired = state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired));
-        retired.chain(released).collect()
+        retired.chain(background.take_views()).collect()
     };
     drop(retired);
     let needed = {
         let mut state = jobs.versions.state.lock();
-        if state.keeps_files() || !std::mem::take(&mut state.purge_wanted) {
+        let wanted = std::mem::take(&mut state.purge_wanted);
+        if state.keeps_files() {
+            state.purge_wanted = wanted;
+            return;
+        }
+        if !wanted && !background.has_released_files() {
             return;
         }
         state.min_wal_needed(jobs.versions.current_wal())
     };
     let untracked = jobs.versions.untrack_wals(needed);
-    let (tables, blobs, wals, caches, manifests) = {
+    let (files, wals, caches, manifests) = {
         let mut state = jobs.versions.state.lock();
         if state.keeps_files() {
             state.purge_wanted = true;
             return;
         }
-        // The timed check tries again those that readers still hold.
-        let tables = unreferenced(&mut state.obsolete_tables);
-        let blobs = unreferenced(&mut state.obsolete_blobs);
         // A WAL that the MANIFEST asks for must stay.
         let wals = untracked.map_or_else(|_| Vec::new(), |()| dead_wals(&jobs.versions, &mut state, needed));
         let manifests = std::mem::take(&mut state.obsolete_manifests);
-        (tables, blobs, wals, block_caches(&state), manifests)
+        (background.take_released_files(), wals, block_caches(&state), manifests)
     };
     // After the state is unlocked: one that syncs them need not be waited for.
     jobs.closed_wals.forget_before(needed);
-    let cached: HashSet<u64> = tables
-        .iter()
-        .map(|file| &file.runtime.cache_file_id)
-        .chain(blobs.iter().map(|file| &file.cache_file_id))
-        .filter_map(|id| id.get().copied())
-        .collect();
     for number in wals {
         jobs.ctx.background.drop_windows();
         wal_archive::discard(&jobs.ctx, number);
@@ -91,17 +118,18 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     wal_archive::purge(&jobs.ctx);
     let manifests = manifests.into_iter().map(|number| file_name::manifest(&jobs.ctx.path, number));
     let mut obsolete: Vec<_> = manifests.collect();
-    for file in tables {
-        jobs.ctx.tables.remove(file.number);
+    for file in &files {
         obsolete.push(file.path(&jobs.ctx.path));
-        LogEvent::new(&jobs.ctx, 0, "table_file_deletion")
-            .number("file_number", file.number.0)
-            .write(&jobs.ctx);
+        if file.table_size.is_some() {
+            jobs.ctx.tables.remove(file.number);
+            LogEvent::new(&jobs.ctx, 0, "table_file_deletion")
+                .number("file_number", file.number.0)
+                .write(&jobs.ctx);
+        }
     }
-    obsolete.extend(blobs.iter().map(|file| file.path(&jobs.ctx.path)));
-    drop(blobs);
-    if !cached.is_empty() {
+    if !files.is_empty() {
         // After the tables are closed: the blocks they pinned are removed too.
+        let cached: HashSet<u64> = files.iter().map(|file| file.cache_file_id).collect();
         caches.iter().for_each(|cache| cache.erase_files(&cached));
     }
     for path in obsolete {
@@ -181,11 +209,6 @@ fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<u64
         obsolete.push(wal.number);
     }
     obsolete
-}
-
-/// Takes out the files to which nothing else refers.
-fn unreferenced<F>(obsolete: &mut Vec<Arc<F>>) -> Vec<Arc<F>> {
-    obsolete.extract_if(.., |file| Arc::strong_count(file) == 1).collect()
 }
 
 /// The block caches of all column families, each once.

@@ -125,6 +125,7 @@ fn db_property_int(core: &Core, state: &DbState, name: &str) -> Option<u64> {
         "num-running-compactions" => state.running_compactions as u64,
         "num-running-flushes" => state.running_flushes as u64,
         "background-errors" => state.background_errors.max(u64::from(state.severity.is_some())),
+        "obsolete-sst-files-size" => core.ctx.background.obsolete_table_bytes(),
         "num-snapshots" => core.snapshots.count() as u64,
         "oldest-snapshot-time" => core.snapshots.oldest_seconds().unwrap_or(0),
         "oldest-snapshot-sequence" => core.snapshots.oldest().map_or(0, |seq| seq.0),

@@ -14,7 +14,7 @@ use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
 use crate::write::stall_condition::StallCondition;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
-use outcrop_manifest::{BlobFile, FileNumber, TableFile, Version};
+use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::ColumnFamilyOptions;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -283,10 +283,6 @@ pub struct DbState {
     pub compaction_pause: Option<CompactionPause>,
     /// Until when flushes rest, by the monotonic clock, after one has failed with an error that a listener took away.
     pub flush_pause: Option<u64>,
-    /// Tables no current version holds; deleted when the last reader of an older version is gone.
-    pub obsolete_tables: Vec<Arc<TableFile>>,
-    /// Blob files no current version holds; deleted as tables are.
-    pub obsolete_blobs: Vec<Arc<BlobFile>>,
     /// MANIFESTs that were replaced while deletions were disabled.
     pub obsolete_manifests: Vec<FileNumber>,
     /// Superseded versions that readers may still hold, by column family, for properties.
@@ -332,8 +328,6 @@ impl DbState {
             resuming: false,
             compaction_pause: None,
             flush_pause: None,
-            obsolete_tables: Vec::new(),
-            obsolete_blobs: Vec::new(),
             obsolete_manifests: Vec::new(),
             old_versions: Vec::new(),
             running_flushes: 0,
@@ -400,16 +394,6 @@ impl DbState {
     /// True while no file of the database may be removed: somebody may be copying them.
     pub fn keeps_files(&self) -> bool {
         self.deletions_disabled + self.deletion_holds > 0
-    }
-
-    /// Has obsolete tables and blob files removed that nobody holds any more.
-    pub fn look_for_released_files(&mut self) {
-        self.purge_wanted |= !self.obsolete_tables.is_empty() || !self.obsolete_blobs.is_empty();
-    }
-
-    /// True while obsolete files are removed, or will be without anybody asking.
-    pub fn has_files_to_remove(&self) -> bool {
-        self.purges > 0 || (self.purge_wanted && !self.keeps_files())
     }
 }
 

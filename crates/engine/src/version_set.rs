@@ -4,6 +4,7 @@
 //! Concurrency: [`VersionSet::manifest`] serialises these changes and is held across the append and sync, because
 //! the next change builds on this one. The state lock is taken twice for moments, never across IO.
 
+use crate::background::Background;
 use crate::background_errors::StoppedWrites;
 use crate::context::DbContext;
 use crate::events::info::WriteStallInfo;
@@ -240,7 +241,7 @@ impl VersionSet {
     ) {
         let mut state = self.state.lock();
         for (cf_id, version) in versions {
-            install_version(&mut state, cf_id, version);
+            install_version(&self.ctx.background, &mut state, cf_id, version);
         }
         for edit in edits {
             if let (Some(log_number), Some(cf)) =
@@ -436,15 +437,14 @@ impl VersionSet {
     }
 }
 
-fn install_version(state: &mut DbState, cf_id: u32, version: Arc<Version>) {
+fn install_version(background: &Background, state: &mut DbState, cf_id: u32, version: Arc<Version>) {
     let Some(cf) = state.column_families.get_mut(&cf_id) else { return };
     let old = std::mem::replace(&mut cf.version, version);
     let kept: std::collections::HashSet<_> = cf.version.files().map(|(_, file)| file.number).collect();
-    let gone = old.files().filter(|(_, file)| !kept.contains(&file.number)).map(|(_, file)| file.clone());
+    let gone = old.files().filter(|(_, file)| !kept.contains(&file.number));
+    gone.for_each(|(_, file)| background.mark_obsolete_table(file));
     let blobs_gone = old.blob_files.iter().filter(|(number, _)| !cf.version.blob_files.contains_key(number));
-    let blobs_gone: Vec<_> = blobs_gone.map(|(_, blob)| blob.file.clone()).collect();
-    state.obsolete_tables.extend(gone);
-    state.obsolete_blobs.extend(blobs_gone);
+    blobs_gone.for_each(|(_, blob)| background.mark_obsolete_blob(&blob.file));
     state.old_versions.retain(|(_, weak)| weak.strong_count() > 0);
     state.old_versions.push((cf_id, Arc::downgrade(&old)));
     state.purge_wanted = true;

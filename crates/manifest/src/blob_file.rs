@@ -29,6 +29,8 @@ pub struct BlobFile {
     pub reader: OnceLock<Arc<BlobReader>>,
     /// Its part of block cache keys.
     pub cache_file_id: OnceLock<u64>,
+    /// Dropped when nobody holds the file any more, after everything else of it: an object that tells so.
+    pub at_end: OnceLock<Box<dyn Send + Sync>>,
 }
 
 impl BlobFile {

@@ -64,6 +64,8 @@ pub struct TableRuntime {
     pub cache_file_id: OnceLock<u64>,
     /// A flush wrote it, so that `pin_l0_filter_and_index_blocks_in_cache` is about it.
     pub from_flush: AtomicBool,
+    /// Dropped when nobody holds the file any more, after everything else of it: an object that tells so.
+    pub at_end: OnceLock<Box<dyn Send + Sync>>,
 }
 
 /// One table, shared by all versions that hold it. The fields of its `meta` read as its own.

@@ -127,8 +127,7 @@ impl CompactionJob {
     }
 }
 
-/// Undoes [`start`]: other jobs may have the tables that are left. Those that became obsolete are looked at again, because a
-/// removal of files may have run while the job still held them.
+/// Undoes [`start`]: other jobs may have the tables that are left.
 pub fn end(versions: &VersionSet, state: &mut DbState, job: &Released) {
     state.running_compactions -= 1;
     if let Some(cf) = state.column_families.get_mut(&job.cf_id) {
@@ -140,6 +139,5 @@ pub fn end(versions: &VersionSet, state: &mut DbState, job: &Released) {
         }
         cf.refresh_debt();
     }
-    state.look_for_released_files();
     versions.job_ended(state);
 }

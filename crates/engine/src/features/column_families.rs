@@ -87,9 +87,9 @@ pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
     edit.column_family_drop = true;
     core.versions.log_and_apply(vec![edit], |state| {
         if let Some(dropped) = state.column_families.remove(&cf.id()) {
-            state.obsolete_tables.extend(dropped.version.files().map(|(_, file)| file.clone()));
-            let blobs = dropped.version.blob_files.values().map(|blob| blob.file.clone());
-            state.obsolete_blobs.extend(blobs);
+            let background = &core.ctx.background;
+            dropped.version.files().for_each(|(_, file)| background.mark_obsolete_table(file));
+            dropped.version.blob_files.values().for_each(|blob| background.mark_obsolete_blob(&blob.file));
             state.purge_wanted = true;
         }
     })?;

@@ -2,6 +2,8 @@
 
 use crate::core::Core;
 use crate::events::reasons::FlushReason;
+use crate::obsolete_files::may_purge;
+use crate::state::DbState;
 use outcrop_base::{Error, ErrorKind, Result};
 use std::time::Duration;
 
@@ -60,10 +62,11 @@ pub fn wait_for_compact(core: &Core, options: &WaitForCompactOptions) -> Result<
         core.commit.flush(&ids, FlushReason::ManualFlush, false)?;
     }
     let mut state = core.versions.state.lock();
-    if state.has_files_to_remove() {
+    let removes_files = |state: &DbState| state.purges > 0 || may_purge(&core.ctx, state);
+    if removes_files(&state) {
         core.versions.wake(&mut state);
     }
-    while state.has_work() || state.has_files_to_remove() {
+    while state.has_work() || removes_files(&state) {
         state.check_working()?;
         if state.paused > 0 && options.abort_on_pause {
             return Err(Error::new(ErrorKind::Aborted, "background work is paused"));

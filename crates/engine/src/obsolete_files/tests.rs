@@ -32,10 +32,30 @@ fn a_table_goes_once_nobody_reads_it() {
     iter.seek_to_first();
     assert!(iter.valid());
     drop(iter);
-    parts.versions.state.lock().purge_wanted = true;
     purge_obsolete_files(&parts.jobs);
     assert_eq!(parts.files(".sst"), [""; 0]);
-    assert!(parts.versions.state.lock().obsolete_tables.is_empty());
+}
+
+#[test]
+fn a_table_goes_with_its_last_holder_whatever_was_removed_before() {
+    let parts = no_recycling();
+    parts.put("a", "1");
+    parts.flush();
+    let version = parts.cf(0).superversion.load().version.clone();
+    let view = parts.cf(0).superversion.load_full();
+    drop_tables(&parts);
+    assert!(parts.ctx.background.obsolete_table_bytes() > 0);
+    // Each of them holds the table over one removal of files.
+    purge_obsolete_files(&parts.jobs);
+    drop(view);
+    assert!(!may_purge(&parts.ctx, &parts.versions.state.lock()));
+    purge_obsolete_files(&parts.jobs);
+    assert_eq!(parts.files(".sst").len(), 1);
+    drop(version);
+    assert!(may_purge(&parts.ctx, &parts.versions.state.lock()), "nobody asked for it");
+    purge_obsolete_files(&parts.jobs);
+    assert_eq!(parts.files(".sst"), [""; 0]);
+    assert_eq!(parts.ctx.background.obsolete_table_bytes(), 0);
 }
 
 #[test]

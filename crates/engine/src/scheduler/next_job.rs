@@ -15,6 +15,7 @@ use crate::compaction::manual::{self, ManualPick};
 use crate::compaction::pick;
 use crate::context::DbContext;
 use crate::flush::job as flush;
+use crate::obsolete_files::may_purge;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_env::scheduler::{Lane, WantedThreads};
@@ -84,9 +85,7 @@ fn next_upkeep(ctx: &DbContext, state: &mut DbState) -> Option<Job> {
     if ctx.background.has_windows() {
         return Some(Job::DropWindows);
     }
-    let may_purge = state.purge_wanted && !state.keeps_files();
-    let retired = state.column_families.values().any(|cf| !cf.retired.is_empty());
-    if may_purge || retired || ctx.background.has_views() {
+    if may_purge(ctx, state) {
         return Some(Job::Purge);
     }
     if let Some(cache) = ctx.background.take_growing_cache() {

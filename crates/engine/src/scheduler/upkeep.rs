@@ -32,11 +32,9 @@ fn trim_memory(jobs: &JobContext) {
     }
 }
 
-/// Looks which tables reached their age limit, or hold garbage that no snapshot keeps any more, and whether readers have
-/// released obsolete files.
+/// Looks which tables reached their age limit, or hold garbage that no snapshot keeps any more.
 fn check_marks(jobs: &JobContext) {
     let mut state = jobs.versions.state.lock();
-    state.look_for_released_files();
     let now = jobs.ctx.env.clock.now_micros() / 1_000_000;
     let offpeak =
         offpeak::seconds_ahead(jobs.ctx.live.load().kept.get("daily_offpeak_time_utc").unwrap_or(""), now);

@@ -79,13 +79,19 @@ fn a_table_that_goes_is_obsolete_and_its_old_version_is_remembered() {
     let reader = parts.cf(0).superversion.load_full();
     parts.versions.log_and_apply(vec![removing(1, &[20])], |_| {}).unwrap();
     let state = parts.versions.state.lock();
-    assert_eq!(state.obsolete_tables.iter().map(|file| file.number.0).collect::<Vec<_>>(), [20]);
+    let background = &parts.ctx.background;
+    assert!(background.obsolete_table_bytes() > 0 && !background.has_released_files(), "it is read");
     assert!(state.purge_wanted);
     assert!(
         state.old_versions.iter().any(|(_, version)| version.upgrade().is_some_and(|v| v.num_files() == 1))
     );
     drop(state);
     assert_eq!(reader.version.num_files(), 1, "whoever reads goes on with what there was");
+    drop(reader);
+    parts.versions.state.lock().column_families.values_mut().for_each(|cf| cf.retired.clear());
+    let released = background.take_released_files();
+    assert_eq!(released.iter().map(|file| file.number.0).collect::<Vec<_>>(), [20]);
+    assert_eq!(background.obsolete_table_bytes(), 0);
 }
 
 #[test]

@@ -4,7 +4,7 @@ use super::*;
 use crate::compaction::job::{end, start};
 use crate::compaction::pick::{self, overlapping};
 use crate::compaction::{Compaction, Reason};
-use crate::obsolete_files::purge_obsolete_files;
+use crate::obsolete_files::{may_purge, purge_obsolete_files};
 use crate::testing::parts::{Parts, plain_options};
 use outcrop_base::ErrorKind;
 use outcrop_env::faulty::EIO;
@@ -118,7 +118,8 @@ fn a_drop_takes_the_rows_away_and_makes_the_tables_obsolete() {
     let parts = overlapping_tables(plain_options());
     run(&parts.jobs, &everything(&parts, Work::Drop)).unwrap();
     assert_eq!((parts.tables(), parts.rows()), (String::new(), String::new()));
-    assert_eq!(parts.versions.state.lock().obsolete_tables.len(), 2);
+    purge_obsolete_files(&parts.jobs);
+    assert_eq!(parts.files(".sst"), [""; 0]);
 }
 
 #[test]
@@ -140,17 +141,17 @@ fn nobody_else_gets_the_inputs_between_start_and_end() {
 }
 
 #[test]
-fn inputs_that_were_held_when_files_were_removed_are_looked_at_again_when_the_job_ends() {
+fn inputs_that_were_held_when_files_were_removed_go_when_the_job_ends() {
     let parts = overlapping_tables(plain_options());
     let job = everything(&parts, Work::Merge);
     start(&mut parts.versions.state.lock(), &job);
     run(&parts.jobs, &job).unwrap();
     purge_obsolete_files(&parts.jobs);
     assert_eq!(parts.files(".sst").len(), 3, "the job holds its inputs");
-    assert!(!parts.versions.state.lock().has_files_to_remove());
+    assert!(!may_purge(&parts.ctx, &parts.versions.state.lock()));
     let job = job.release();
     end(&parts.versions, &mut parts.versions.state.lock(), &job);
-    assert!(parts.versions.state.lock().has_files_to_remove());
+    assert!(may_purge(&parts.ctx, &parts.versions.state.lock()));
     purge_obsolete_files(&parts.jobs);
     assert_eq!(parts.files(".sst").len(), 1);
 }
