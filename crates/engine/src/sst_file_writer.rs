@@ -219,9 +219,9 @@ impl SstFileWriter {
         Ok(())
     }
 
-    /// Bytes written so far, about.
+    /// Bytes written so far, about; 0 as long as nothing was added.
     pub fn file_size(&self) -> u64 {
-        self.writer.estimated_size()
+        if self.writer.num_entries() == 0 { 0 } else { self.writer.estimated_size() }
     }
 
     /// Completes the file, durably.

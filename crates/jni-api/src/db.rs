@@ -173,10 +173,18 @@ pub(crate) fn list(env: Env, options: jlong, path: jobject) -> Answer<jobject> {
 
 pub(crate) fn create_family(env: Env, db: jlong, name: Bytes, options: jlong) -> Answer<jlong> {
     let name = c_text(name.get(env)?.into_owned())?;
+    let (own, options) = (object::<JavaDb>(db), options as *const _);
     // SAFETY: see `glue`.
-    checked(|error| unsafe {
-        c::rocksdb_create_column_family(self::db(db), options as *const _, name.as_ptr(), error) as jlong
-    })
+    let made = checked(|error| unsafe {
+        match own.layer {
+            // It has locks for the new keys.
+            Layer::Transactional(layer) => {
+                c::rocksdb_transactiondb_create_column_family(layer, options, name.as_ptr(), error)
+            }
+            _ => c::rocksdb_create_column_family(own.db, options, name.as_ptr(), error),
+        }
+    })?;
+    Ok(made as jlong)
 }
 
 /// One after the other; those made before an error stay, as in RocksDB.

@@ -3,7 +3,7 @@
 use crate::env::Env;
 use crate::glue::{Answer, c_text, checked, handle, illegal, object};
 use crate::slices::JavaSlice;
-use jni_sys::{jboolean, jint, jlong, jobject};
+use jni_sys::{jboolean, jbyte, jint, jlong, jobject};
 use outcrop::Statistics;
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t, rocksdb_writeoptions_t};
@@ -159,6 +159,31 @@ pub(crate) fn set_compression(options: jlong, compression: jlong, bottommost: bo
             c::rocksdb_options_set_compression_options_zstd_max_train_bytes(options, of.zstd_max_train_bytes);
         }
     }
+    Ok(())
+}
+
+/// RocksJava's number for "no compression of its own"; RocksDB's is 255, which is no byte of Java's.
+const DISABLE_COMPRESSION_OPTION: jbyte = 0x7f;
+
+/// A kind of compression, as RocksJava numbers them.
+pub(crate) fn compression(
+    options: jlong,
+    get: unsafe extern "C" fn(*mut rocksdb_options_t) -> jint,
+) -> Answer<jbyte> {
+    // SAFETY: see `glue`.
+    let kind = unsafe { get(options as *mut _) };
+    Ok(jbyte::try_from(kind).unwrap_or(DISABLE_COMPRESSION_OPTION))
+}
+
+/// The same the other way round.
+pub(crate) fn set_kind_of_compression(
+    options: jlong,
+    kind: jbyte,
+    set: unsafe extern "C" fn(*mut rocksdb_options_t, jint),
+) -> Answer<()> {
+    let kind = if kind == DISABLE_COMPRESSION_OPTION { 0xff } else { kind.into() };
+    // SAFETY: see `glue`.
+    unsafe { set(options as *mut _, kind) };
     Ok(())
 }
 

@@ -32,13 +32,15 @@ pub(crate) fn create_from(env: Env, array: jobject, offset: jint) -> Answer<jlon
     create(env.bytes(array, offset, rest)?)
 }
 
+/// The first `len` bytes of a direct buffer; without a length those before the first NUL, as in RocksJava, or all.
 pub(crate) fn create_direct(env: Env, buffer: jobject, len: Option<jint>) -> Answer<jlong> {
     let capacity = jni!(env, GetDirectBufferCapacity, buffer);
     if capacity < 0 {
         return Err(illegal("Could not access DirectBuffer"));
     }
     let bytes = env.buffer(buffer, 0, len.unwrap_or(capacity as jint), "buffer")?;
-    Ok(handle(JavaSlice { own: Vec::new(), start: bytes.as_ptr(), len: bytes.len() }))
+    let end = if len.is_none() { bytes.iter().position(|byte| *byte == 0) } else { None };
+    Ok(handle(JavaSlice { own: Vec::new(), start: bytes.as_ptr(), len: end.unwrap_or(bytes.len()) }))
 }
 
 pub(crate) fn text(slice: jlong, hex: bool) -> Answer<String> {

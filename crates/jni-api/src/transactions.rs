@@ -42,7 +42,7 @@ pub(crate) fn open(
 
 /// Begins a transaction, in place of `old` unless it is 0. `options` 0: RocksDB's defaults.
 pub(crate) fn begin(db: jlong, write_options: jlong, options: jlong, old: jlong) -> Answer<jlong> {
-    let write_options = write_options as *const _;
+    let write_options = db::write_options(write_options);
     // SAFETY: see `glue`.
     let begun = unsafe {
         match object::<db::JavaDb>(db).layer {
