@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod config;
 pub mod guard;
 mod mysql;
+mod npm;
 mod patience;
 mod postgres;
 pub mod running;
