@@ -1,4 +1,4 @@
-//! What the server says of an error.
+//! Errors in the server's words.
 
 use crate::connection::Refused;
 
