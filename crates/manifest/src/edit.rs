@@ -10,7 +10,7 @@
 use crate::blob_file::{BlobFile, Garbage};
 use crate::{FileNumber, TableFile, TableMeta};
 use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
-use outcrop_base::keys::{FOOTER_LEN, internal_key, packed_seq, split};
+use outcrop_base::keys::{Trailer, internal_key, split};
 use outcrop_base::{Error, Result, SeqNum, Timestamp, ValueType};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -355,7 +355,7 @@ impl VersionEdit {
         file.size = decoder.varint64()?;
         file.smallest = decoder.length_prefixed()?.into();
         file.largest = decoder.length_prefixed()?.into();
-        if file.smallest.len() < FOOTER_LEN || file.largest.len() < FOOTER_LEN {
+        if file.smallest.len() < Trailer::LEN || file.largest.len() < Trailer::LEN {
             return None;
         }
         if tag == tag::NEW_FILE {
@@ -467,9 +467,9 @@ fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
 /// is then written with the next larger sequence number: it comes before the same keys of this file, and after what the
 /// file before may hold of the user key, which is nothing newer than that.
 fn lower_bound(smallest: &[u8]) -> Cow<'_, [u8]> {
-    let (user_key, packed) = split(smallest);
-    let seq = packed_seq(packed);
-    if packed as u8 <= ValueType::DeletionWithTimestamp as u8 || seq == SeqNum::MAX {
+    let (user_key, trailer) = split(smallest);
+    let seq = trailer.seq();
+    if trailer.type_byte() <= ValueType::DeletionWithTimestamp as u8 || seq == SeqNum::MAX {
         return Cow::Borrowed(smallest);
     }
     Cow::Owned(internal_key(user_key, seq.plus(1), ValueType::Deletion))

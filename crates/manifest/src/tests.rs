@@ -4,7 +4,7 @@ use crate::{
     FileNumber, ManifestWriter, TableFile, Version, VersionBuilder, VersionEdit, WalAddition, WalSet,
     list_column_families, recover,
 };
-use outcrop_base::keys::internal_key;
+use outcrop_base::keys::{Trailer, internal_key};
 use outcrop_base::{Comparator, ErrorKind, Result, SeqNum, ValueType};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode;
@@ -278,7 +278,7 @@ fn find_gives_the_first_table_that_ends_at_or_after_a_key() {
     for (key, index) in
         [("a", 0), ("aaaaaaaaa3", 0), ("aaaaaaaaa4", 1), ("aaaaaaaaa8", 2), ("d", 2), ("e", 3)]
     {
-        assert_eq!(level.find(&Comparator::Bytewise, key.as_bytes(), u64::MAX), index, "{key}");
+        assert_eq!(level.find(&Comparator::Bytewise, key.as_bytes(), Trailer::MAX), index, "{key}");
     }
 }
 

@@ -98,8 +98,8 @@ fn recovered(case: &Case<'_>) -> Result<String> {
     let mut iter = found.state.column_families[&0].memtable.iter();
     iter.seek_to_first();
     while iter.valid() {
-        let (key, packed) = outcrop_base::keys::split(iter.key());
-        rows.push(format!("{}@{}", String::from_utf8_lossy(key), packed >> 8));
+        let (key, trailer) = outcrop_base::keys::split(iter.key());
+        rows.push(format!("{}@{}", String::from_utf8_lossy(key), trailer.seq().0));
         iter.next();
     }
     let rows = if rows.is_empty() { "nothing".into() } else { rows.join(" ") };

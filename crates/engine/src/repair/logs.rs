@@ -16,7 +16,7 @@ use crate::flush::job::write_l0;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::pending_outputs::PendingOutputs;
 use crate::prepared::PreparedTransactions;
-use outcrop_base::keys::{packed_seq, split, user_key};
+use outcrop_base::keys::{split, user_key};
 use outcrop_base::{Error, RangeTombstone, Result, SeqNum, ValueType};
 use outcrop_env::OpenWrite;
 use outcrop_manifest::{BlobFile, FileNumber, file_name};
@@ -202,9 +202,9 @@ impl Conversion<'_> {
             let key = user_key(iter.key()).to_vec();
             let mut versions = Vec::new();
             while iter.valid() && order.compare(user_key(iter.key()), &key).is_eq() {
-                let (this, packed) = split(iter.key());
-                let kind = ValueType::from_byte(packed as u8);
-                versions.push((this.to_vec(), packed_seq(packed), kind, iter.value().to_vec()));
+                let (this, trailer) = split(iter.key());
+                let kind = trailer.value_type();
+                versions.push((this.to_vec(), trailer.seq(), kind, iter.value().to_vec()));
                 iter.next();
             }
             if self.is_done_with(id, wal, &key) {

@@ -102,8 +102,8 @@ fn a_blob_file_of_rocksdbs_is_read() {
     let table = open(&fixture("11.8.1-blob/000009.sst"), Comparator::Bytewise, None).unwrap();
     let mut values = Vec::new();
     for (key, value) in scan(&table, TableIterOptions::default()).unwrap() {
-        let (user_key, packed) = split(&key);
-        if ValueType::from_byte(packed as u8) == Some(ValueType::BlobIndex) {
+        let (user_key, trailer) = split(&key);
+        if trailer.value_type() == Some(ValueType::BlobIndex) {
             let index = BlobIndex::decode(&value).unwrap();
             assert_eq!(index.file_number, 10);
             let mut out = Vec::new();
