@@ -9,7 +9,9 @@ use crate::skiplist::{Node, Path, SkipList};
 use crate::sync::{AtomicU64, Ordering};
 use outcrop_base::keys::Trailer;
 use outcrop_base::xxph3::xxph3_64;
-use outcrop_base::{Comparator, Fragments, LookupKey, PrefixExtractor, RangeTombstone, SeqNum, ValueType};
+use outcrop_base::{
+    Comparator, FileNumber, Fragments, LookupKey, PrefixExtractor, RangeTombstone, SeqNum, ValueType,
+};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ pub struct MemTable {
     prefixes: Option<PrefixBloom>,
     /// The last sequence number given before it took writes; `u64::MAX` while nobody said so.
     born: AtomicU64,
-    /// The oldest WAL with a prepared transaction whose writes are here; `u64::MAX` if there is none.
+    /// The oldest WAL with a prepared transaction whose writes are here; [`FileNumber::MAX`] if there is none.
     prepared_wal: AtomicU64,
     accounted: Option<Accounted>,
 }
@@ -95,14 +97,14 @@ impl MemTable {
     }
 
     /// Writes of a transaction that was prepared in `wal` are here: that WAL is needed until this memtable is in tables.
-    pub fn note_prepared_wal(&self, wal: u64) {
+    pub fn note_prepared_wal(&self, wal: FileNumber) {
         let oldest = wal.min(self.oldest_prepared_wal());
-        self.prepared_wal.store(oldest, Ordering::Relaxed);
+        self.prepared_wal.store(oldest.0, Ordering::Relaxed);
     }
 
-    /// The oldest WAL that [`MemTable::note_prepared_wal`] was told; `u64::MAX` if there is none.
-    pub fn oldest_prepared_wal(&self) -> u64 {
-        self.prepared_wal.load(Ordering::Relaxed)
+    /// The oldest WAL that [`MemTable::note_prepared_wal`] was told; [`FileNumber::MAX`] if there is none.
+    pub fn oldest_prepared_wal(&self) -> FileNumber {
+        FileNumber(self.prepared_wal.load(Ordering::Relaxed))
     }
 
     /// The same, still empty, with a bloom filter of `bytes` over the prefixes of its keys.

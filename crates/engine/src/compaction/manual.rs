@@ -196,7 +196,7 @@ fn compact_levels(
         let (begin, end) = (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
         run_manual(versions, cf, Scope::Level { start, output, begin, end, below }, options, trim)
     };
-    let before = FileNumber(versions.ctx.next_file_number());
+    let before = versions.ctx.next_file_number();
     let mut level = 0;
     loop {
         let (version, shape) = shape_of(versions, cf)?;

@@ -105,12 +105,12 @@ impl Conversion<'_> {
 
     /// True if the MANIFEST says that the column family's writes in the WAL are in tables, and they are.
     fn is_done(&self, id: u32, wal: FileNumber) -> bool {
-        self.trusted && !self.known.are_incomplete(id) && self.known.families[&id].log_number > wal.0
+        self.trusted && !self.known.are_incomplete(id) && self.known.families[&id].log_number > wal
     }
 
     /// The same of one key, where tables of other keys are lost.
     fn is_done_with(&self, id: u32, wal: FileNumber, key: &[u8]) -> bool {
-        self.trusted && self.known.families[&id].log_number > wal.0 && !self.known.may_be_lost(id, key)
+        self.trusted && self.known.families[&id].log_number > wal && !self.known.may_be_lost(id, key)
     }
 
     fn apply(
@@ -131,7 +131,7 @@ impl Conversion<'_> {
             true => None,
             false => memtables.get(&id).map(|memtable| &**memtable),
         };
-        let used = self.prepared.replay(record, batch.first, wal.0, memtable_of)?;
+        let used = self.prepared.replay(record, batch.first, wal, memtable_of)?;
         let next = batch.first.plus(used);
         *next_seq = Some(next);
         self.last_seq = self.last_seq.max(SeqNum(next.0.saturating_sub(1)));
@@ -151,7 +151,7 @@ impl Conversion<'_> {
     ) -> Result<()> {
         for (id, memtable) in memtables.into_iter().filter(|(_, memtable)| !memtable.is_empty()) {
             let family = &self.known.families[&id];
-            let needed = self.trusted && family.log_number <= wal.0;
+            let needed = self.trusted && family.log_number <= wal;
             let memtable = match needed {
                 true => memtable,
                 false => self.without_known(id, wal, &memtable, report)?,
@@ -279,7 +279,7 @@ impl Conversion<'_> {
         if self.prepared.is_empty() {
             return Ok(None);
         }
-        let number = FileNumber(self.ctx.new_file_number());
+        let number = self.ctx.new_file_number();
         let path = file_name::wal(&self.ctx.wal_dir, number);
         let written = (|| {
             let file = self.ctx.env.fs.create(&path, OpenWrite::default())?;
