@@ -35,7 +35,7 @@ use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
-use outcrop_options::CompactionStyle;
+use outcrop_options::styles;
 use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -610,8 +610,7 @@ fn place(
         let free = !levels[last].files.iter().any(|file| touches(comparator, table, file));
         return TargetLevel { level: if free { last } else { 0 }, over_data: !free };
     }
-    if cf_options.compaction_style == CompactionStyle::Fifo {
-        // FIFO deletes the oldest tables first, and only L0 is in the order of age.
+    if !styles::of(&cf_options).ingests_below_l0 {
         return TargetLevel { level: 0, over_data: true };
     }
     let mut level = 0;
