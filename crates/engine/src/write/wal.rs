@@ -9,11 +9,12 @@ use crate::info_log::log_line;
 use crate::version_set::VersionSet;
 use crate::wal_archive;
 use outcrop_base::Result;
+use outcrop_base::coding::fixed64_at;
 use outcrop_env::{DirectIo, OpenWrite, RetiredWindow, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
-use outcrop_record::LogWriter;
+use outcrop_record::{LogWriter, Predecessor};
 use parking_lot::Mutex;
 
 /// Largest WAL that is kept to be recycled though nobody asked for it, in bytes.
@@ -51,7 +52,7 @@ fn has_space_ahead(options: &DbOptions) -> bool {
 /// The open WAL.
 pub struct Wal {
     writer: LogWriter,
-    number: u64,
+    number: FileNumber,
     /// The directory entry was made durable.
     dir_synced: bool,
     /// Everything appended so far is durable.
@@ -60,11 +61,13 @@ pub struct Wal {
     cut_at_end: bool,
     /// Nothing was asked of the file yet but to be there: nothing of it can have failed.
     untouched: bool,
+    /// The sequence number of the last batch, if the next WAL is to name it (`track_and_verify_wals`).
+    last_sequence: Option<u64>,
 }
 
 impl Wal {
     /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one that can be recycled.
-    pub fn create(ctx: &DbContext, number: u64, recycled: Option<u64>) -> Result<Wal> {
+    pub fn create(ctx: &DbContext, number: FileNumber, recycled: Option<FileNumber>) -> Result<Wal> {
         let ahead = has_space_ahead(&ctx.options);
         let options = OpenWrite {
             io: DirectIo::Buffered,
@@ -74,7 +77,7 @@ impl Wal {
             bytes_per_sync: ctx.live.load().wal_bytes_per_sync,
             ahead: ahead.then_some(outcrop_record::FILLER),
         };
-        let path = |number: u64| file_name::wal(&ctx.wal_dir, FileNumber(number));
+        let path = |number: FileNumber| file_name::wal(&ctx.wal_dir, number);
         let reused = recycled.and_then(|old| {
             let reused = ctx.env.fs.reuse(&path(old), &path(number), options);
             if let Err(error) = &reused {
@@ -89,27 +92,37 @@ impl Wal {
             None => ctx.env.fs.create(&path(number), options)?,
         };
         let cut_at_end = ahead || recycled_wals(&ctx.options) > 0;
-        let mut writer = LogWriter::new(file, number, cut_at_end);
+        let mut writer = LogWriter::new(file, number.0, cut_at_end);
         if ctx.options.wal_compression != CompressionType::None {
             writer = writer.compressed()?;
         }
-        Ok(Wal { writer, number, dir_synced: false, synced: true, cut_at_end, untouched: true })
+        let last_sequence = ctx.options.track_and_verify_wals.then_some(0);
+        Ok(Wal {
+            writer,
+            number,
+            dir_synced: false,
+            synced: true,
+            cut_at_end,
+            untouched: true,
+            last_sequence,
+        })
     }
 
     /// The WAL of a database that is only read: every append to `file` fails.
     pub fn nowhere(file: Box<dyn WriteFile>) -> Wal {
         Wal {
             writer: LogWriter::new(file, 0, false),
-            number: 0,
+            number: FileNumber::NONE,
             dir_synced: true,
             synced: true,
             cut_at_end: false,
             untouched: true,
+            last_sequence: None,
         }
     }
 
     /// Its file number.
-    pub fn number(&self) -> u64 {
+    pub fn number(&self) -> FileNumber {
         self.number
     }
 
@@ -138,10 +151,21 @@ impl Wal {
         self.writer.name_timestamp_sizes(families);
     }
 
-    /// Appends one group's record; it then survives a crash of the process.
+    /// Has the file say, before its first record, which WAL was ended before it, if WALs are to say so.
+    pub fn name_predecessor(&mut self, ended: &Wal) {
+        if let Some(last_sequence) = ended.last_sequence {
+            let (number, size_bytes) = (ended.number, ended.len());
+            self.writer.name_predecessor(Predecessor { number, size_bytes, last_sequence });
+        }
+    }
+
+    /// Appends one group's record, whose first part begins with its sequence number; it then survives a crash of the process.
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.synced = false;
         self.untouched = false;
+        if let Some(last) = &mut self.last_sequence {
+            *last = parts.first().map_or(0, |first| fixed64_at(first, 0));
+        }
         self.writer.append_parts(parts).map(|_| ())
     }
 
@@ -199,7 +223,7 @@ impl ClosedWals {
     }
 
     /// Lets go of those below `needed`, but for those that are being synced.
-    pub fn forget_before(&self, needed: u64) {
+    pub fn forget_before(&self, needed: FileNumber) {
         let obsolete: Vec<Wal> = self.waiting.lock().extract_if(.., |wal| wal.number() < needed).collect();
         // After the lock: a file is closed.
         drop(obsolete);
@@ -223,7 +247,7 @@ impl ClosedWals {
     ///
     /// # Errors
     /// The error of the first that cannot be synced; all stay.
-    pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(u64, u64)>> {
+    pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(FileNumber, u64)>> {
         // HOLDS syncing across the sync: another thread that has to sync them needs that to be over.
         let _turn = self.syncing.lock();
         let mut closed = std::mem::take(&mut *self.waiting.lock());
@@ -245,14 +269,14 @@ mod tests {
     use crate::testing::parts::Parts;
     use outcrop_env::faulty::EIO;
 
-    fn wal(parts: &Parts, number: u64) -> Wal {
+    fn wal(parts: &Parts, number: FileNumber) -> Wal {
         Wal::create(&parts.ctx, number, None).unwrap()
     }
 
     #[test]
     fn a_wal_knows_what_of_it_is_durable() {
         let parts = Parts::new();
-        let mut wal = wal(&parts, 50);
+        let mut wal = wal(&parts, FileNumber(50));
         assert!(wal.is_untouched() && wal.is_empty() && wal.is_synced());
         wal.append(&[b"record"]).unwrap();
         assert!(!wal.is_untouched() && !wal.is_empty() && !wal.is_synced());
@@ -263,7 +287,7 @@ mod tests {
     #[test]
     fn the_directory_is_synced_with_the_first_sync_alone() {
         let parts = Parts::new();
-        let mut wal = wal(&parts, 50);
+        let mut wal = wal(&parts, FileNumber(50));
         let syncs = |wal: &mut Wal| {
             let before = parts.faults().syncs();
             wal.append(&[b"record"]).unwrap();
@@ -277,7 +301,7 @@ mod tests {
     #[test]
     fn a_failed_sync_leaves_it_unsynced() {
         let parts = Parts::new();
-        let mut wal = wal(&parts, 50);
+        let mut wal = wal(&parts, FileNumber(50));
         wal.append(&[b"record"]).unwrap();
         parts.faults().fail_at(parts.faults().changes(), EIO, true);
         wal.sync(&parts.ctx).unwrap_err();
@@ -289,7 +313,7 @@ mod tests {
         let parts = Parts::new();
         let closed = ClosedWals::default();
         for number in [50, 51] {
-            let mut wal = wal(&parts, number);
+            let mut wal = wal(&parts, FileNumber(number));
             wal.append(&[b"record"]).unwrap();
             wal.end().unwrap();
             closed.push(wal);
@@ -299,9 +323,9 @@ mod tests {
         parts.faults().heal();
         closed.sync(&parts.ctx).expect_err("a failed sync is final for its file");
         // Flushed: nobody needs the first any more.
-        closed.forget_before(51);
+        closed.forget_before(FileNumber(51));
         let synced = closed.sync(&parts.ctx).unwrap();
-        assert_eq!(synced.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), [51]);
+        assert_eq!(synced.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), [FileNumber(51)]);
         assert!(closed.sync(&parts.ctx).unwrap().is_empty(), "once");
     }
 
@@ -310,11 +334,11 @@ mod tests {
         let parts = Parts::new();
         let closed = ClosedWals::default();
         for number in [50, 51, 52] {
-            closed.push(wal(&parts, number));
+            closed.push(wal(&parts, FileNumber(number)));
         }
-        closed.forget_before(52);
+        closed.forget_before(FileNumber(52));
         assert_eq!(closed.sync(&parts.ctx).unwrap().len(), 1);
-        closed.push(wal(&parts, 53));
+        closed.push(wal(&parts, FileNumber(53)));
         closed.clear();
         assert!(closed.sync(&parts.ctx).unwrap().is_empty());
     }
@@ -322,14 +346,14 @@ mod tests {
     #[test]
     fn a_wal_is_written_over_another_or_begun_anew() {
         let parts = Parts::new();
-        let mut old = wal(&parts, 50);
+        let mut old = wal(&parts, FileNumber(50));
         old.append(&[b"record"]).unwrap();
         old.end().unwrap();
         drop(old);
-        let reused = Wal::create(&parts.ctx, 60, Some(50)).unwrap();
-        assert_eq!((reused.number(), reused.is_empty()), (60, true));
+        let reused = Wal::create(&parts.ctx, FileNumber(60), Some(FileNumber(50))).unwrap();
+        assert_eq!((reused.number(), reused.is_empty()), (FileNumber(60), true));
         assert!(!parts.files(".log").contains(&"000050.log".to_string()));
-        Wal::create(&parts.ctx, 61, Some(59)).unwrap();
+        Wal::create(&parts.ctx, FileNumber(61), Some(FileNumber(59))).unwrap();
         assert!(parts.files(".log").contains(&"000061.log".to_string()), "there was none of that number");
     }
 
