@@ -369,7 +369,8 @@ mod tests {
             ("log_write_up_to (mariadbd)", "log"),
             ("mtr_t::commit (mariadbd)", "log"),
             ("my_net_write (mysqld)", "network"),
-            ("ha_innobase::index_read (mysqld)", "execute"),
+            ("ha_innobase::rnd_next (mysqld)", "execute"),
+            ("ha_innobase::index_read (mysqld)", "index"),
             ("rocksdb::IndexBlockIter::SeekImpl (ha_rocksdb.so)", "index"),
             ("MYSQLparse (other)", OTHER),
         ] {
