@@ -120,17 +120,16 @@ fn few_blocks(plan: &Plan) -> Option<String> {
     }
     let least = |blocks: usize| 2.0 / (blocks as f64).exp2();
     let enough = (FEW + 1..).find(|more| least(*more) * cells as f64 <= ALPHA)?;
+    let why = format!("an exact test of {blocks} pairs gives no p below {:.3}", least(blocks));
     let cannot = match blocks {
         0..MIN_PAIRS => format!("below {MIN_PAIRS} blocks every verdict is unknown"),
-        MIN_PAIRS => "5 blocks can call no stall".to_string(),
+        MIN_PAIRS => format!("{MIN_PAIRS} blocks can call no stall: {why}"),
         _ => format!(
-            "{blocks} blocks call throughput only where no block disagrees, and stalls only where many cells have them"
+            "{blocks} blocks call throughput only where no block disagrees, and stalls only where many cells have them: {why}"
         ),
     };
     Some(format!(
-        "{cannot}: an exact test of {blocks} pairs gives no p below {:.3}; {enough} blocks can give a verdict on one cell of the {cells} \
-         here: --rounds {enough}",
-        least(blocks)
+        "{cannot}; {enough} blocks can give a verdict on one of the {cells} cells here: --rounds {enough}"
     ))
 }
 
