@@ -186,3 +186,65 @@ fn versions_that_are_read_are_counted_as_values_are() {
     });
     assert_eq!(versions, [1, 1, 5]);
 }
+
+#[test]
+fn blocks_are_counted_by_how_they_are_stored() {
+    let kinds = [
+        Ticker::NumberBlockCompressed,
+        Ticker::NumberBlockCompressionRejected,
+        Ticker::NumberBlockCompressionBypassed,
+    ];
+    let bytes = [Ticker::BytesCompressedFrom, Ticker::BytesCompressedTo];
+    for codec in [CompressionType::None, CompressionType::Snappy] {
+        let (db, statistics) = open(&ColumnFamilyOptions { compression: codec, ..plain() });
+        let [compressed, _, bypassed] = counted(&statistics, kinds, || place(&db, 0..500, 0));
+        // Of 4 KiB, from rows of more than 100 bytes.
+        let blocks = 12;
+        let [from, to] = bytes.map(|ticker| statistics.ticker(ticker));
+        match codec {
+            CompressionType::None => {
+                assert!(compressed == 0 && to == 0 && bypassed >= blocks, "{bypassed} of {blocks}")
+            }
+            _ => assert!(compressed >= blocks && bypassed == 0 && from > 2 * to, "{from} to {to}"),
+        }
+        // Random bytes do not get smaller.
+        let mut random = crate::harness::Rng::new(7);
+        let mut noise = || -> Vec<u8> { (0..4000).map(|_| random.below(256) as u8).collect() };
+        let [_, rejected, _] = counted(&statistics, kinds, || {
+            (0..20).for_each(|row| db.put(key(row), noise()).unwrap());
+            db.flush().unwrap();
+        });
+        assert_eq!(rejected >= 20, codec != CompressionType::None, "{rejected}");
+    }
+}
+
+#[test]
+fn reasons_files_and_calls_are_counted() {
+    let options = ColumnFamilyOptions { write_buffer_size: crate::harness::LEAST_MEMTABLE, ..plain() };
+    let (db, statistics) = open(&options);
+    let one = |ticker, work: &dyn Fn()| counted(&statistics, [ticker], work)[0];
+    let flushes = one(Ticker::FlushReasonWriteBufferFull, &|| db.flush().unwrap());
+    assert_eq!(flushes, 0);
+    let flushes = one(Ticker::FlushReasonWriteBufferFull, &|| {
+        (0..200).for_each(|row| db.put(key(row), [7; 4000]).unwrap());
+        db.flush().unwrap();
+    });
+    assert!(flushes > 0);
+    assert_eq!(one(Ticker::GetUpdatesSinceCalls, &|| drop(db.updates_since(outcrop::SeqNum(1)))), 1);
+    let bytes: u64 = db.live_files().iter().map(|file| file.size).sum();
+    assert_eq!(one(Ticker::VerifyChecksumReadBytes, &|| db.verify_checksums().unwrap()), bytes);
+    let tables = db.live_files().len() as u64;
+    assert!(tables > 1);
+    let removed = one(Ticker::FilesDeletedImmediately, &|| {
+        db.compact_range(None, None).unwrap();
+        // Its inputs go when nobody reads them any more.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while statistics.ticker(Ticker::FilesDeletedImmediately) < tables
+            && std::time::Instant::now() < deadline
+        {
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(removed, tables);
+    assert_eq!(statistics.ticker(Ticker::FilesMarkedTrash), 0);
+}
