@@ -21,7 +21,7 @@ use outcrop_cache::Cache;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -40,27 +40,6 @@ impl Drop for Purging<'_> {
         let mut state = self.0.state.lock();
         state.purges -= 1;
         self.0.state_changed.notify_all();
-    }
-}
-
-/// A table or blob file that no version has.
-pub struct ObsoleteFile {
-    pub number: FileNumber,
-    /// Its directory; `None`: the database's.
-    pub dir: Option<Arc<Path>>,
-    /// The size of a table; `None`: it is a blob file.
-    pub table_size: Option<u64>,
-    /// Its part of block cache keys.
-    pub cache_file_id: u64,
-}
-
-impl ObsoleteFile {
-    fn path(&self, db_dir: &Path) -> PathBuf {
-        let dir = self.dir.as_deref().unwrap_or(db_dir);
-        match self.table_size {
-            Some(_) => file_name::table(dir, self.number),
-            None => file_name::blob(dir, self.number),
-        }
     }
 }
 
@@ -151,7 +130,7 @@ pub fn drop_kept_wals(jobs: &JobContext) {
         state.recyclable_wals.split_off(asked)
     };
     for number in kept {
-        remove(&jobs.ctx, &file_name::wal(&jobs.ctx.wal_dir, FileNumber(number)));
+        remove(&jobs.ctx, &file_name::wal(&jobs.ctx.wal_dir, number));
     }
 }
 
@@ -196,7 +175,7 @@ fn remove(ctx: &DbContext, path: &Path) {
 }
 
 /// Numbers of the WALs that are not needed any more, but for those that are kept to be recycled.
-fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<u64> {
+fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: FileNumber) -> Vec<FileNumber> {
     let mut obsolete = Vec::new();
     while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
         let wal = state.live_wals.pop_front().expect("front exists");
@@ -229,9 +208,9 @@ pub fn block_caches(state: &DbState) -> Vec<Arc<Cache>> {
 pub fn remove_leftovers(
     ctx: &DbContext,
     live: &BTreeSet<FileNumber>,
-    min_wal: u64,
+    min_wal: FileNumber,
     manifest: FileNumber,
-    limit: u64,
+    limit: FileNumber,
 ) -> Result<()> {
     let names = ctx.env.fs.list(&ctx.path)?;
     let mut options: Vec<FileNumber> = names
@@ -246,7 +225,7 @@ pub fn remove_leftovers(
     for name in names {
         let obsolete = match file_name::parse(&name) {
             Some(FileKind::Table(number) | FileKind::Blob(number)) => {
-                number.0 < limit && !live.contains(&number)
+                number < limit && !live.contains(&number)
             }
             Some(FileKind::Manifest(number)) => number < manifest,
             Some(FileKind::Options(number)) => oldest_options.is_some_and(|oldest| number < oldest),
@@ -266,7 +245,7 @@ pub fn remove_leftovers(
             }) else {
                 continue;
             };
-            if number.0 < limit && !live.contains(&number) {
+            if number < limit && !live.contains(&number) {
                 ctx.env.fs.remove_file(&dir.join(&name))?;
                 log_line!(ctx, "removed leftover {}", dir.join(&name).display());
             }
@@ -274,9 +253,9 @@ pub fn remove_leftovers(
     }
     for name in ctx.env.fs.list(&ctx.wal_dir)? {
         let Some(FileKind::Wal(number)) = file_name::parse(&name) else { continue };
-        if number.0 < min_wal && wal_archive::is_on(&ctx.options) {
-            wal_archive::discard(ctx, number.0);
-        } else if number.0 < min_wal {
+        if number < min_wal && wal_archive::is_on(&ctx.options) {
+            wal_archive::discard(ctx, number);
+        } else if number < min_wal {
             ctx.env.fs.remove_file(&ctx.wal_dir.join(&name))?;
             log_line!(ctx, "removed leftover {name}");
         }
