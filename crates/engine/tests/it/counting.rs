@@ -2,12 +2,16 @@
 //! cursors.
 
 use crate::harness::{creating, descriptor};
-use outcrop::options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy};
+use outcrop::options::{
+    BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy,
+};
 use outcrop::{
     ColumnFamilyDescriptor, Comparator, Db, Env, PerfContext, PerfLevel, PerfMetric, ReadOptions, Statistics,
     Ticker,
 };
 use outcrop_base::PrefixExtractor;
+use outcrop_env::faulty::{EIO, FaultyFs};
+use outcrop_env::memory::MemoryFs;
 use std::sync::Arc;
 
 /// Tables are compacted when a test says so; there is no cache.
@@ -247,4 +251,37 @@ fn reasons_files_and_calls_are_counted() {
     });
     assert_eq!(removed, tables);
     assert_eq!(statistics.ticker(Ticker::FilesMarkedTrash), 0);
+}
+
+#[test]
+fn errors_and_attempts_to_resume_are_counted() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let statistics = Arc::new(Statistics::new());
+    let options = DbOptions { bgerror_resume_retry_interval: 1000, ..creating() };
+    let db = Db::builder("/db")
+        .options(options)
+        .env(Env::with_file_system(Arc::new(fs.clone())))
+        .statistics(statistics.clone())
+        .open()
+        .unwrap();
+    db.put("a", "1").unwrap();
+    fs.faults().fail_at(fs.faults().changes(), EIO, true);
+    db.flush().unwrap_err();
+    fs.faults().heal();
+    let of = |ticker| statistics.ticker(ticker);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while of(Ticker::ErrorHandlerAutoresumeSuccessCount) == 0 && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(of(Ticker::ErrorHandlerAutoresumeSuccessCount), 1);
+    assert_eq!(of(Ticker::ErrorHandlerAutoresumeCount), 1);
+    assert!(of(Ticker::ErrorHandlerAutoresumeRetryTotalCount) >= 1);
+    let errors = [
+        Ticker::ErrorHandlerBgErrorCount,
+        Ticker::ErrorHandlerBgIoErrorCount,
+        Ticker::ErrorHandlerBgRetryableIoErrorCount,
+    ];
+    let [all, of_io, retryable] = errors.map(of);
+    assert!(all >= 1 && of_io == all && retryable == all, "{all} {of_io} {retryable}");
+    db.put("b", "2").unwrap();
 }
