@@ -17,6 +17,7 @@ use outcrop_base::{Error, Result, ValueType};
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
+use outcrop_monitor::{Ticker, Watch};
 use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions, blob};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -256,6 +257,8 @@ impl Db {
             let view = cf.superversion.load_full();
             for (_, file) in view.version.files() {
                 verify_table(&self.core().ctx, &cf, file)?;
+                let watching = self.core().ctx.monitor.begin();
+                Watch::from(&watching).count(Ticker::VerifyChecksumReadBytes, file.size);
             }
         }
         Ok(())
