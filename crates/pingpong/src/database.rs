@@ -3,7 +3,7 @@
 //! Every call gives an error text instead of a failure; a function that the library lacks is one such error.
 //! Invariant: objects made here are destroyed here, iterators and snapshots before the database that made them.
 //! The crate's unsafe code is here and in the files it is built from: `library.rs`, `call.rs`, `options.rs`,
-//! `batch.rs`, `iter.rs`, `merge.rs`, `calls/updates.rs`.
+//! `batch.rs`, `iter.rs`, `merge.rs`, `backups.rs`, `transactions.rs`, `calls/updates.rs`.
 
 use crate::batch::{Batch, Change};
 use crate::call::{Outcome, c_string, call, parts, take_bytes, take_error, with_error};
@@ -13,6 +13,7 @@ use crate::options::Options;
 use libc::{c_char, size_t};
 use std::ffi::{CStr, CString};
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 
 /// Column families of a database that is not open.
 pub fn list_families(api: &Api, path: &str) -> Outcome<Vec<String>> {
@@ -72,7 +73,9 @@ pub struct Ingestion {
 pub struct Database<'a> {
     pub(crate) api: &'a Api,
     pub(crate) object: Object,
-    _options: Vec<Options<'a>>,
+    /// The database with transactions that this is the base of.
+    pub(crate) transactions: Option<Object>,
+    options: Mutex<Vec<Options<'a>>>,
 }
 
 // SAFETY: RocksDB lets any threads call the functions of one database at once; the options are only kept alive.
@@ -124,7 +127,7 @@ impl<'a> Database<'a> {
         })
     }
 
-    fn open_by(
+    pub(crate) fn open_by(
         api: &'a Api,
         families: Vec<(String, Options<'a>)>,
         open: impl FnOnce(Object, i32, *const Bytes, *const Object, *mut Object, Errptr) -> Outcome<Object>,
@@ -139,18 +142,26 @@ impl<'a> Database<'a> {
             open(first, count, name_pointers.as_ptr(), option_pointers.as_ptr(), handles.as_mut_ptr(), e)
         })?;
         let handles = handles.into_iter().map(Handle).collect();
-        Ok((Database { api, object, _options: options }, handles))
+        Ok((Database { api, object, transactions: None, options: Mutex::new(options) }, handles))
     }
 
     /// Closes the database. Iterators, snapshots and handles must be gone.
     pub fn close(self) -> Outcome<()> {
-        // SAFETY: the object is live; `self` ends here.
-        unsafe { call!(self.api, rocksdb_close(self.object)) };
+        // SAFETY: the objects are live; `self` ends here.
+        unsafe {
+            match self.transactions {
+                None => call!(self.api, rocksdb_close(self.object)),
+                Some(database) => {
+                    call!(self.api, rocksdb_transactiondb_close_base_db(self.object));
+                    call!(self.api, rocksdb_transactiondb_close(database));
+                }
+            }
+        }
         Ok(())
     }
 
     /// Creates a column family; its options stay alive with the database.
-    pub fn create_family(&mut self, name: &str, options: Options<'a>) -> Outcome<Handle> {
+    pub fn create_family(&self, name: &str, options: Options<'a>) -> Outcome<Handle> {
         let name = c_string(name)?;
         // SAFETY: live objects.
         let handle = unsafe {
@@ -161,7 +172,7 @@ impl<'a> Database<'a> {
                 ))
             })?
         };
-        self._options.push(options);
+        self.options.lock().expect("no thread panics with it").push(options);
         Ok(Handle(handle))
     }
 
@@ -264,7 +275,7 @@ impl<'a> Database<'a> {
         })
     }
 
-    fn with_write_options(
+    pub(crate) fn with_write_options(
         &self,
         sync: bool,
         wal: bool,
