@@ -360,9 +360,18 @@ impl<'a> Database<'a> {
         view: &ReadView<'_>,
         keys: &[&[u8]],
     ) -> Outcome<Vec<Option<Vec<u8>>>> {
-        let pointers: Vec<Bytes> = keys.iter().map(|key| parts(key).0).collect();
-        let lens: Vec<size_t> = keys.iter().map(|key| key.len()).collect();
-        let handles = vec![handle.0; keys.len()];
+        self.multi_get_of(view, &keys.iter().map(|key| (handle, *key)).collect::<Vec<_>>())
+    }
+
+    /// The same, of keys in several column families.
+    pub fn multi_get_of(
+        &self,
+        view: &ReadView<'_>,
+        keys: &[(Handle, &[u8])],
+    ) -> Outcome<Vec<Option<Vec<u8>>>> {
+        let pointers: Vec<Bytes> = keys.iter().map(|(_, key)| parts(key).0).collect();
+        let lens: Vec<size_t> = keys.iter().map(|(_, key)| key.len()).collect();
+        let handles: Vec<Object> = keys.iter().map(|(handle, _)| handle.0).collect();
         let (mut values, mut value_lens) = (vec![null_mut(); keys.len()], vec![0; keys.len()]);
         let mut errors: Vec<*mut c_char> = vec![null_mut(); keys.len()];
         self.with_read_options(view, |options| {
@@ -463,6 +472,37 @@ impl<'a> Database<'a> {
             }
             let object = call!(api, rocksdb_create_iterator_cf(self.object, read, handle.0));
             Ok(Iter { api, object, read, _bounds: [lower, upper] })
+        }
+    }
+
+    /// Opens an iterator of each column family, all at one moment.
+    pub fn iterators(&self, handles: &[Handle]) -> Outcome<Vec<Iter<'a>>> {
+        let api = self.api;
+        let families: Vec<Object> = handles.iter().map(|handle| handle.0).collect();
+        let mut objects = vec![null_mut(); handles.len()];
+        // SAFETY: live objects; as many places for iterators as column families. Each iterator owns read options.
+        unsafe {
+            let reads = handles
+                .iter()
+                .map(|_| Ok(call!(api, rocksdb_readoptions_create())))
+                .collect::<Outcome<Vec<Object>>>()?;
+            with_error(api, |e| {
+                let (read, count) = (reads[0], families.len());
+                call!(
+                    api,
+                    rocksdb_create_iterators(
+                        self.object,
+                        read,
+                        families.as_ptr(),
+                        objects.as_mut_ptr(),
+                        count,
+                        e
+                    )
+                );
+                Ok(())
+            })?;
+            let iters = objects.into_iter().zip(reads);
+            Ok(iters.map(|(object, read)| Iter { api, object, read, _bounds: [None, None] }).collect())
         }
     }
 

@@ -127,6 +127,7 @@ functions! {
     rocksdb_multi_get_cf: fn(Object, Object, *const Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char);
     rocksdb_batched_multi_get_cf: fn(Object, Object, Object, size_t, *const Bytes, *const size_t, *mut Object, *mut *mut c_char, bool);
     rocksdb_create_iterator_cf: fn(Object, Object, Object) -> Object;
+    rocksdb_create_iterators: fn(Object, Object, *const Object, *mut Object, size_t, Errptr);
     rocksdb_iter_destroy: fn(Object);
     rocksdb_iter_valid: fn(Object) -> c_uchar;
     rocksdb_iter_seek_to_first: fn(Object);

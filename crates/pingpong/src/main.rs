@@ -6,7 +6,7 @@ use outcrop_pingpong::case::Case;
 use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
 use outcrop_pingpong::tools::{self, Looking};
-use outcrop_pingpong::{calls, extremes, fixtures, kills, power, worker};
+use outcrop_pingpong::{calls, extremes, fixtures, kills, power, stress, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -184,6 +184,37 @@ enum Verb {
         #[arg(long)]
         ignore_flushes: bool,
     },
+    /// Lets many threads do everything at once to databases of Outcrop, and of one RocksDB as a control; exit status 1 if a read
+    /// shows two moments, something fails or grows.
+    Stress {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many processes, instead of as many as fit into the time.
+        #[arg(long)]
+        processes: Option<u64>,
+        /// The first seed; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// The process of one seed of the stress.
+    #[command(hide = true)]
+    StressWorker {
+        /// Its shared library.
+        #[arg(long)]
+        library: PathBuf,
+        /// An empty directory.
+        #[arg(long)]
+        dir: PathBuf,
+        /// The seed.
+        #[arg(long)]
+        seed: u64,
+        /// Openings.
+        #[arg(long)]
+        cycles: u64,
+    },
     /// The process that writes on a file system whose disk is recorded.
     #[command(hide = true)]
     PowerWriter {
@@ -240,6 +271,21 @@ fn main() -> ExitCode {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
         Verb::OptionsWorker { library } => extremes::serve(&library).map(|()| true),
         Verb::KillWriter { library, dir } => kills::serve(&library, &dir).map(|()| true),
+        Verb::StressWorker { library, dir, seed, cycles } => {
+            stress::serve(&library, &dir, seed, cycles).map(|()| true)
+        }
+        Verb::Stress { engines, seconds, processes, seed } => program().and_then(|program| {
+            let seed = seed.unwrap_or_else(fresh_seed);
+            eprintln!("stress: from seed {seed} on");
+            stress::run(&stress::Campaign {
+                program,
+                libraries: engines.libraries.into_iter().collect(),
+                scratch: std::env::temp_dir(),
+                seed,
+                processes,
+                time: Duration::from_secs(seconds),
+            })
+        }),
         Verb::PowerWriter { library, dir, marks } => power::serve(&library, &dir, &marks).map(|()| true),
         Verb::BlockCrashes { engines, dir, seconds, histories, seed, states, ignore_flushes } => program()
             .and_then(|program| {

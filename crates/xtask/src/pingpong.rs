@@ -103,6 +103,19 @@ pub fn kills_of_tree() -> Result<(), String> {
     kills(&["--histories", "4", "--seed", &seed])
 }
 
+/// `cargo xtask stress`: many threads do everything at once to one database, through the C API; Outcrop, and RocksDB 11.8.1 as a control.
+pub fn stress(arguments: &[&str]) -> Result<(), String> {
+    let mut command = vec!["stress".to_string()];
+    command.extend(arguments.iter().map(ToString::to_string));
+    play(&["11.8.1"], &command)
+}
+
+/// The same as part of `cargo xtask ci`.
+pub fn stress_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    stress(&["--seconds", "20", "--seed", &seed])
+}
+
 /// `cargo xtask block-crashes`: real file systems over a recorded disk lose power, and what they leave is opened by Outcrop and by
 /// RocksDB 11.8.1. In a namespace of its own: what is mounted is seen by nobody else, and gone with the process.
 pub fn block_crashes(arguments: &[&str]) -> Result<(), String> {

@@ -106,7 +106,7 @@ pub enum Record {
     Zero(u64, u64),
     /// All that was written before is to last.
     Flush,
-    /// What a program said.
+    /// Words of a program.
     Mark(Vec<u8>),
 }
 
@@ -217,7 +217,7 @@ mod tests {
         Record::Write(u64::from(place) * 1024, vec![place + 1; 1024].into())
     }
 
-    /// What is flushed is there in every state, what comes after the cut in none, and what is between in some.
+    /// A flushed write is there in every state, one after the cut in none, and one between them in some.
     #[test]
     fn a_cut_keeps_what_was_flushed_and_any_part_of_the_rest() {
         let log = [write(0), write(1), Record::Flush, write(2), Record::Mark(vec![1]), write(3), write(4)];

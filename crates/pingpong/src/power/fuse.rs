@@ -127,7 +127,7 @@ impl Served {
 
 impl Drop for Served {
     fn drop(&mut self) {
-        // Whatever still uses it gets errors; the server ends when the last user does.
+        // Programs that still use it get errors; the server ends when the last user does.
         let _ = Command::new("umount").args(["-i", "-l"]).arg(&self.dir).status();
         if let Some(server) = self.server.take() {
             let _ = server.join();

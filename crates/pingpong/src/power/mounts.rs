@@ -11,9 +11,9 @@ const SIZE: u64 = 320 << 20;
 /// A kind of file system, and how it is made and mounted.
 #[derive(Debug)]
 pub struct Kind {
-    /// What it is called here.
+    /// Its name here.
     pub name: &'static str,
-    /// What the kernel calls it.
+    /// The kernel's name for it.
     driver: &'static str,
     make: &'static [&'static str],
     options: &'static str,

@@ -15,7 +15,7 @@ pub enum Made {
     TwoPhases,
 }
 
-/// What the first thread does after each of its pieces of work.
+/// The upkeep that the first thread does after each of its pieces of work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Upkeep {
     /// Nothing.
@@ -38,13 +38,13 @@ pub enum Upkeep {
 
 /// A base history.
 pub struct Scenario {
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// Options of the database and each column family, beside those of all.
     pub settings: &'static [&'static str],
     /// How writes are made.
     pub made: Made,
-    /// What is done beside.
+    /// The upkeep beside the writes.
     pub upkeep: Upkeep,
     /// Threads that write.
     pub threads: usize,
@@ -131,7 +131,7 @@ pub const SCENARIOS: [Scenario; 44] = [
 pub struct Plan {
     /// How writes are made.
     pub made: Made,
-    /// What is done beside.
+    /// The upkeep beside the writes.
     pub upkeep: Upkeep,
     /// Threads that write.
     pub threads: usize,

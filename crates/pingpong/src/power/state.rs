@@ -173,7 +173,7 @@ impl Seen<'_> {
         let transactions = self.plan.made == Made::TwoPhases;
         let (database, handles) = open(api, &self.plan.options, "kPointInTimeRecovery", db, transactions)?;
         if transactions {
-            // What was prepared and not decided is not there.
+            // A transaction that was prepared and not decided is not there.
             database.roll_back_prepared()?;
         }
         let found = rows(&database, &handles)?;

@@ -97,7 +97,7 @@ pub struct Story {
     pub families: Vec<(u8, Family)>,
 }
 
-/// What is known of a column family.
+/// The state of a column family, as far as it is known.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Family {
     /// Its creation, or its dropping, was under way.
