@@ -146,6 +146,9 @@ engine_settings! { rocksdb_options_t:
     "track_and_verify_wals_in_manifest" [db.track_and_verify_wals_in_manifest]
         set rocksdb_options_set_track_and_verify_wals_in_manifest(Flag)
         get rocksdb_options_get_track_and_verify_wals_in_manifest -> Flag;
+    "track_and_verify_wals" [db.track_and_verify_wals]
+        set rocksdb_options_set_track_and_verify_wals(Flag)
+        get rocksdb_options_get_track_and_verify_wals -> Flag;
     "allow_fallocate" [db.allow_fallocate]
         set rocksdb_options_set_allow_fallocate(Flag)
         get rocksdb_options_get_allow_fallocate -> Flag;

@@ -213,8 +213,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_allow_2pc get rocksdb_options_get_allow_2pc -> Flag;
     }
     Checked "the promise it makes is not kept here" {
-        "track_and_verify_wals" Flag = Flag(0);
-            set rocksdb_options_set_track_and_verify_wals get rocksdb_options_get_track_and_verify_wals -> Flag;
         "best_efforts_recovery" Flag = Flag(0);
             set rocksdb_options_set_best_efforts_recovery get rocksdb_options_get_best_efforts_recovery -> Flag;
         "disallow_memtable_writes" Flag = Flag(0);

@@ -8,7 +8,7 @@
 //! Concurrency: asking takes one of the locks here for a moment, and wakes the lane for upkeep. Nothing here knows the
 //! structure of the database or what jobs do.
 
-use crate::obsolete_files::ObsoleteFile;
+use crate::obsolete_file::ObsoleteFile;
 use crate::superversion::SuperVersion;
 use outcrop_cache::{Cache, GrowthListener};
 use outcrop_env::RetiredWindow;

@@ -236,7 +236,15 @@ impl DbBuilder {
     /// As [`Db::load_latest_options`]. InvalidArgument on opening if the file names a comparator or merge operator that is
     /// not built in and that nothing brings.
     pub fn stored_options(mut self) -> Result<DbBuilder> {
-        let stored = Db::load_latest_options_in(&self.path, &self.env)?;
+        let mut stored = Db::load_latest_options_in(&self.path, &self.env)?;
+        let to_bring: Vec<(String, String)> = stored
+            .merge_operators_to_bring()
+            .map(|(family, operator)| (family.to_string(), operator))
+            .collect();
+        for (family, operator) in to_bring {
+            let named = stored.families.iter_mut().filter(|(name, _)| *name == family);
+            named.for_each(|(_, options)| options.merge_operator = Some(operator.clone()));
+        }
         self.options = DbOptions {
             create_if_missing: self.options.create_if_missing,
             error_if_exists: self.options.error_if_exists,

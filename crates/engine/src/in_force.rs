@@ -70,10 +70,10 @@ fn complete_descriptors(mut descriptors: Vec<ColumnFamilyDescriptor>) -> Result<
     }
     descriptors.sort_by_key(|descriptor| descriptor.name != DEFAULT_COLUMN_FAMILY);
     let mut names = BTreeSet::new();
+    if let Some(twice) = descriptors.iter().find(|descriptor| !names.insert(&descriptor.name)) {
+        return Err(Error::invalid_argument(format!("column family {} is named twice", twice.name)));
+    }
     for descriptor in &mut descriptors {
-        if !names.insert(descriptor.name.clone()) {
-            return Err(Error::invalid_argument(format!("column family {} is named twice", descriptor.name)));
-        }
         add_default_cache(descriptor);
         resolve_objects(descriptor)?;
     }

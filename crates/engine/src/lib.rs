@@ -112,6 +112,7 @@ mod live_files;
 mod manifest_file;
 mod metrics;
 mod objects;
+mod obsolete_file;
 mod obsolete_files;
 mod open;
 mod options_file;

@@ -21,7 +21,7 @@ use outcrop_cache::Cache;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
 use std::collections::{BTreeSet, HashSet};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -40,27 +40,6 @@ impl Drop for Purging<'_> {
         let mut state = self.0.state.lock();
         state.purges -= 1;
         self.0.state_changed.notify_all();
-    }
-}
-
-/// A table or blob file that no version has.
-pub struct ObsoleteFile {
-    pub number: FileNumber,
-    /// Its directory; `None`: the database's.
-    pub dir: Option<Arc<Path>>,
-    /// The size of a table; `None`: it is a blob file.
-    pub table_size: Option<u64>,
-    /// Its part of block cache keys.
-    pub cache_file_id: u64,
-}
-
-impl ObsoleteFile {
-    fn path(&self, db_dir: &Path) -> PathBuf {
-        let dir = self.dir.as_deref().unwrap_or(db_dir);
-        match self.table_size {
-            Some(_) => file_name::table(dir, self.number),
-            None => file_name::blob(dir, self.number),
-        }
     }
 }
 

@@ -24,7 +24,7 @@ use outcrop_manifest::{
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
 use outcrop_options::{DbOptions, DbPath, WalRecoveryMode};
-use outcrop_record::{LogReader, ReadOutcome};
+use outcrop_record::{LogReader, Predecessor, ReadOutcome};
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
@@ -305,6 +305,8 @@ fn replay_wals(
         stopped: None,
         next_seq: None,
         last_in_tables: recovered.last_seq,
+        needed_from: min_wal,
+        last_read: None,
     };
     // All their writes are in tables. They are there for what was prepared in them, and were durable before those tables:
     // damage after that says nothing about later WALs.
@@ -313,7 +315,7 @@ fn replay_wals(
     for wal in wals.iter().filter(|wal| (kept..min_wal).contains(wal) && min_log_number_to_keep > 0) {
         early.wal(env, wal_dir, *wal, recovered)?;
     }
-    let mut replay = replay(recovered);
+    let mut replay = Replay { last_read: early.last_read, ..replay(recovered) };
     for wal in wals.iter().filter(|wal| **wal >= min_wal) {
         replay.wal(env, wal_dir, *wal, recovered)?;
     }
@@ -334,6 +336,10 @@ struct Replay {
     next_seq: Option<SeqNum>,
     /// At or above what tables hold.
     last_in_tables: SeqNum,
+    /// WALs below this number may be gone.
+    needed_from: u64,
+    /// The WAL that was read last, as the one after it should name it.
+    last_read: Option<Predecessor>,
 }
 
 /// Why a point-in-time replay stopped.
@@ -367,11 +373,29 @@ impl Replay {
         recovered: &mut Recovered,
     ) -> Result<()> {
         let mut reader = LogReader::new(file, number, self.mode);
+        let mut last_sequence = 0;
+        let done = self.records_of(&mut reader, number, path, &mut last_sequence, recovered);
+        self.last_read = Some(Predecessor { number, size_bytes: reader.end_offset(), last_sequence });
+        done
+    }
+
+    fn records_of(
+        &mut self,
+        reader: &mut LogReader,
+        number: u64,
+        path: &Path,
+        last_sequence: &mut u64,
+        recovered: &mut Recovered,
+    ) -> Result<()> {
         // Of the record: what the log says of timestamps is asked for beside it.
         let mut copy = Vec::new();
         loop {
             match reader.next()? {
                 ReadOutcome::End => {
+                    if let Some((lost, error)) = self.lost_predecessor(reader, path) {
+                        self.report(lost, error)?;
+                        return Ok(());
+                    }
                     if self.mode == WalRecoveryMode::PointInTimeRecovery && reader.ends_open() {
                         self.stopped.get_or_insert(Stop::OpenEnd);
                     }
@@ -385,6 +409,14 @@ impl Replay {
                 ReadOutcome::Record(record, offset) => {
                     copy.clear();
                     copy.extend_from_slice(record);
+                    if let Some((lost, error)) = self.lost_predecessor(reader, path)
+                        && self.report(lost, error)?
+                    {
+                        return Ok(());
+                    }
+                    if copy.len() >= codec::HEADER_LEN {
+                        *last_sequence = codec::sequence_of(&copy).0;
+                    }
                     let outcome = check_timestamps(&copy, number, reader.timestamp_sizes(), recovered)
                         .and_then(|()| self.record(&copy, number, recovered));
                     if let Err(error) = outcome {
@@ -401,6 +433,27 @@ impl Replay {
                 }
             }
         }
+    }
+
+    /// The WAL before the one that `reader` reads, and the damage, if this one has just said of it what is not so: that one is gone, or
+    /// not as long as it was.
+    ///
+    /// Source: RocksDB `db/log_reader.cc`, `MaybeVerifyPredecessorWALInfo`.
+    fn lost_predecessor(&self, reader: &mut LogReader, path: &Path) -> Option<(u64, Error)> {
+        let named = reader.take_predecessor()?;
+        if self.stopped.is_some() || self.mode == WalRecoveryMode::SkipAnyCorruptedRecords {
+            return None;
+        }
+        let what = match self.last_read {
+            Some(read) if read == named => return None,
+            None if named.number < self.needed_from => return None,
+            Some(read) if read.number == named.number => format!(
+                "the WAL before it, {:06}.log, has {} bytes up to sequence number {}, and had {} up to {}",
+                read.number, read.size_bytes, read.last_sequence, named.size_bytes, named.last_sequence
+            ),
+            _ => format!("the WAL before it, {:06}.log, is missing", named.number),
+        };
+        Some((named.number, Error::corruption(format!("{}: {what}", path.display()))))
     }
 
     /// The verdict on damage: true if this WAL is over.

@@ -101,6 +101,10 @@ pub struct DbOptions {
     /// The MANIFEST says how much of each closed WAL is durable; a WAL that is missing or shorter fails the open.
     /// Default false.
     pub track_and_verify_wals_in_manifest: bool,
+    /// Each WAL names the one before it, with its length and its last sequence number, so that recovery notices one that is gone or
+    /// lost its end though nobody had synced it. What is so named is verified whatever this is when the database is opened. RocksDB
+    /// 6.29 and others before 9.10 cannot read such a WAL. Default false.
+    pub track_and_verify_wals: bool,
     /// How recovery treats a damaged WAL.
     pub wal_recovery_mode: WalRecoveryMode,
     /// Table files are pushed to the device each time this many bytes were written; 0: at the end. Bytes.
@@ -184,6 +188,7 @@ impl Default for DbOptions {
             max_subcompactions: 1,
             wal_dir: None,
             track_and_verify_wals_in_manifest: false,
+            track_and_verify_wals: false,
             wal_recovery_mode: WalRecoveryMode::default(),
             bytes_per_sync: 0,
             wal_bytes_per_sync: 0,

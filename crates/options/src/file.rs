@@ -256,6 +256,17 @@ impl LoadedOptions {
         let unknown = self.ignored.iter().find(|(_, name, _)| !is_known(name));
         unknown.map(|(section, name, _)| (&section[..], &name[..]))
     }
+
+    /// Column families with the names of their merge operators that are not built in: objects that a program has to bring.
+    pub fn merge_operators_to_bring(&self) -> impl Iterator<Item = (&str, String)> {
+        self.families.iter().enumerate().filter_map(|(index, (family, _))| {
+            let section = Section::Cf(index).title(self);
+            let mut named =
+                self.ignored.iter().filter(|(of, name, _)| *of == section && name == "merge_operator");
+            let name = named.next().and_then(|(_, _, text)| Option::<String>::parse(text).flatten())?;
+            Some((family.as_str(), name))
+        })
+    }
 }
 
 /// Whether RocksDB has, or had, an option of this name.
@@ -766,6 +777,10 @@ mod tests {
         let object =
             parse(&format!("{minimal}merge_operator=mine\naccess_hint_on_compaction_start=NONE\n")).unwrap();
         assert!(!object.ignored.is_empty() && object.unknown().is_none());
+        let to_bring: Vec<_> = object.merge_operators_to_bring().collect();
+        assert_eq!(to_bring, [("default", "mine".to_string())]);
+        let built_in = parse(&format!("{minimal}merge_operator=stringappend\n")).unwrap();
+        assert_eq!(built_in.merge_operators_to_bring().count(), 0);
     }
 
     #[test]

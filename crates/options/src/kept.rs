@@ -409,7 +409,6 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
     mutable old Written "stats_persist_period_sec" Kind::Number32, "600";
     mutable old Written "strict_bytes_per_sync" Kind::Flag, "false";
     fixed old Written "table_cache_numshardbits" Kind::Signed32, "6";
-    fixed newer Refused "track_and_verify_wals" Kind::Flag, "false";
     fixed old Written "two_write_queues" Kind::Flag, "false";
     fixed old Written "unordered_write" Kind::Flag, "false";
     fixed old Written "use_adaptive_mutex" Kind::Flag, "false";

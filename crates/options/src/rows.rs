@@ -418,6 +418,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     mutable "max_subcompactions" => max_subcompactions,
     fixed "wal_dir" => wal_dir,
     fixed "track_and_verify_wals_in_manifest" => track_and_verify_wals_in_manifest,
+    fixed "track_and_verify_wals" => track_and_verify_wals,
     fixed "wal_recovery_mode" => wal_recovery_mode,
     mutable "bytes_per_sync" => bytes_per_sync,
     mutable "wal_bytes_per_sync" => wal_bytes_per_sync,
@@ -576,6 +577,7 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
 /// Source: `rocksdb_get_options_from_string` of 6.29.5 to 11.8.1, asked for each name.
 pub const NEWER_THAN_6_29: &[&str] = &[
     // Of the database.
+    "track_and_verify_wals",
     "wal_compression",
     "write_identity_file",
     // Of a column family.

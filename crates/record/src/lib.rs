@@ -9,9 +9,11 @@
 //! Next: `writer.rs`, then `reader.rs`, where damage is told apart.
 #![forbid(unsafe_code)]
 
+mod predecessor;
 mod reader;
 mod writer;
 
+pub use predecessor::Predecessor;
 pub use reader::{Damage, DamageKind, LogReader, ReadOutcome};
 pub use writer::{LogOffset, LogWriter};
 

@@ -7,7 +7,7 @@
 //! Invariant: a record is returned only if the checksums of all its fragments match.
 //! Source: RocksDB `db/log_reader.cc`; the table of outcomes is in `docs/format/log.md`.
 
-use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, is_recyclable, kind};
+use crate::{BLOCK_SIZE, HEADER_LEN, Predecessor, RECYCLABLE_HEADER_LEN, is_recyclable, kind};
 use outcrop_base::checksum::{crc32c, crc32c_extend, unmask};
 use outcrop_base::coding::{Decoder, fixed32_at};
 use outcrop_base::{Error, Result};
@@ -92,6 +92,10 @@ pub struct LogReader {
     ended: bool,
     /// Lengths of timestamps that the log has named so far, by column family.
     timestamp_sizes: BTreeMap<u32, u16>,
+    /// The log before it, as it names it.
+    predecessor: Option<Predecessor>,
+    /// Offset just past the last intact physical record, in bytes from the start of the file.
+    end_offset: u64,
 }
 
 /// One physical record, or why there is none.
@@ -133,6 +137,8 @@ impl LogReader {
             record: Vec::new(),
             ended: false,
             timestamp_sizes: BTreeMap::new(),
+            predecessor: None,
+            end_offset: 0,
         }
     }
 
@@ -413,6 +419,7 @@ impl LogReader {
         }
         let start = self.position + header_len;
         self.position = start + len;
+        self.end_offset = self.block_start + self.position as u64;
         Ok(self.classify(kind, start..start + len))
     }
 
@@ -444,6 +451,17 @@ impl LogReader {
     /// record that was read last. The keys of the others have none.
     pub fn timestamp_sizes(&self) -> &BTreeMap<u32, u16> {
         &self.timestamp_sizes
+    }
+
+    /// The log before it, if this one has named it so far and nobody has taken that yet.
+    pub fn take_predecessor(&mut self) -> Option<Predecessor> {
+        self.predecessor.take()
+    }
+
+    /// Offset just past the last intact physical record so far, in bytes from the start of the file: of a log that was read to its
+    /// end, its length when it was closed.
+    pub fn end_offset(&self) -> u64 {
+        self.end_offset
     }
 
     /// Adds to what the log has named; `None` if one comes twice.
@@ -485,9 +503,15 @@ impl LogReader {
                     }
                 }
             }
-            kind::PREDECESSOR | kind::RECYCLABLE_PREDECESSOR if payload.len() != 24 => {
-                Physical::Damaged(DamageKind::Undecodable, "a predecessor record does not decode".into())
-            }
+            kind::PREDECESSOR | kind::RECYCLABLE_PREDECESSOR => match Predecessor::decode(payload) {
+                Some(predecessor) => {
+                    self.predecessor = Some(predecessor);
+                    Physical::Ignored
+                }
+                None => {
+                    Physical::Damaged(DamageKind::Undecodable, "a predecessor record does not decode".into())
+                }
+            },
             other if other & kind::IGNORABLE != 0 => Physical::Ignored,
             other => Physical::Damaged(DamageKind::UnknownType, format!("unknown record type {other}")),
         }

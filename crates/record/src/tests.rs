@@ -1,6 +1,8 @@
 //! Round trips, damage of every kind, and logs written by RocksDB.
 
-use crate::{BLOCK_SIZE, DamageKind, HEADER_LEN, LogReader, LogWriter, RECYCLABLE_HEADER_LEN, ReadOutcome};
+use crate::{
+    BLOCK_SIZE, DamageKind, HEADER_LEN, LogReader, LogWriter, Predecessor, RECYCLABLE_HEADER_LEN, ReadOutcome,
+};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode::{self, *};
 use std::path::{Path, PathBuf};
@@ -423,5 +425,61 @@ fn timestamp_sizes_that_come_twice_or_are_none_are_damage() {
     for sizes in [&[(3, 8), (3, 8)][..], &[(3, 0)]] {
         let log = write_stamped_log(&records_of(&[5]), 0, sizes, false);
         assert_eq!(read_log(&log, AbsoluteConsistency).1, [DamageKind::Undecodable]);
+    }
+}
+
+/// The bytes of a log that names the one before it.
+fn write_following_log(
+    records: &[Vec<u8>],
+    before: Predecessor,
+    recyclable: bool,
+    compressed: bool,
+) -> Vec<u8> {
+    let (fs, path) = fs_with(b"");
+    let file = fs.create(&path, OpenWrite { buffer_size: 0, ..OpenWrite::default() }).unwrap();
+    let mut writer = LogWriter::new(file, 4, recyclable);
+    if compressed {
+        writer = writer.compressed().unwrap();
+    }
+    writer.name_predecessor(before);
+    assert!(writer.is_empty(), "not before there is a record");
+    for record in records {
+        writer.append(record).unwrap();
+    }
+    writer.close().unwrap();
+    fs.read_all(&path).unwrap()
+}
+
+#[test]
+fn the_name_of_the_log_before_is_that_of_rocksdb() {
+    let log = fixture("11.8.1-wal-predecessor-info/000010.log");
+    let (fs, path) = fs_with(&log);
+    let mut reader =
+        LogReader::new(fs.open_read(&path, OpenRead::default()).unwrap(), 10, AbsoluteConsistency);
+    let ReadOutcome::Record(record, _) = reader.next().unwrap() else { panic!("there is a record") };
+    let record = record.to_vec();
+    let before = Predecessor { number: 8, size_bytes: 59, last_sequence: 3 };
+    assert_eq!(reader.take_predecessor(), Some(before));
+    assert_eq!((reader.take_predecessor(), reader.end_offset()), (None, 55));
+    assert_eq!(write_following_log(&[record], before, false, false), log, "the same bytes");
+}
+
+#[test]
+fn a_log_names_the_one_before_it_in_every_form() {
+    let before = Predecessor { number: 3, size_bytes: 1 << 33, last_sequence: 77 };
+    let records = records_of(&[100, BLOCK_SIZE * 2, 0, 7]);
+    for (recyclable, compressed) in [(false, false), (true, false), (false, true), (true, true)] {
+        let log = write_following_log(&records, before, recyclable, compressed);
+        for mode in MODES {
+            let (fs, path) = fs_with(&log);
+            let mut reader = LogReader::new(fs.open_read(&path, OpenRead::default()).unwrap(), 4, mode);
+            let mut found = Vec::new();
+            while let ReadOutcome::Record(record, _) = reader.next().unwrap() {
+                found.push(record.to_vec());
+                assert_eq!(reader.take_predecessor(), (found.len() == 1).then_some(before));
+            }
+            assert_eq!(found, records, "{recyclable} {compressed} {mode:?}");
+            assert_eq!(reader.end_offset(), log.len() as u64);
+        }
     }
 }

@@ -4,7 +4,7 @@
 //! Concurrency: one writer at a time (`&mut self`), no lock inside.
 //! Next: `reader.rs`; bytes and fixtures in `docs/format/log.md`.
 
-use crate::{BLOCK_SIZE, HEADER_LEN, RECYCLABLE_HEADER_LEN, kind};
+use crate::{BLOCK_SIZE, HEADER_LEN, Predecessor, RECYCLABLE_HEADER_LEN, kind};
 use outcrop_base::checksum::{crc32c, crc32c_extend, mask};
 use outcrop_base::{Error, Result};
 use outcrop_env::{RetiredWindow, WriteFile};
@@ -39,6 +39,8 @@ pub struct LogWriter {
     compression: Option<Compression>,
     /// Column families, with the length of their timestamps, that the log has yet to name before its next record.
     stamped: Vec<(u32, u16)>,
+    /// The log before it, that it has yet to name before its first record.
+    predecessor: Option<Predecessor>,
     /// Records are not compressed, and nothing has to come before the next.
     plain: bool,
 }
@@ -66,6 +68,7 @@ impl LogWriter {
             frame: Vec::new(),
             compression: None,
             stamped: Vec::new(),
+            predecessor: None,
             plain: true,
         }
     }
@@ -87,6 +90,13 @@ impl LogWriter {
     pub fn name_timestamp_sizes(&mut self, sizes: &[(u32, u16)]) {
         self.stamped.extend_from_slice(sizes);
         self.plain &= sizes.is_empty();
+    }
+
+    /// Has the log name, before its first record, the one that was closed before it. RocksDB 6.29
+    /// cannot read such a log.
+    pub fn name_predecessor(&mut self, predecessor: Predecessor) {
+        self.predecessor = Some(predecessor);
+        self.plain = false;
     }
 
     /// Appends `record` and returns the offset just past it.
@@ -118,6 +128,9 @@ impl LogWriter {
             && !std::mem::replace(&mut compression.announced, true)
         {
             self.announce_compression();
+        }
+        if let Some(predecessor) = self.predecessor.take() {
+            self.announce([kind::PREDECESSOR, kind::RECYCLABLE_PREDECESSOR], &predecessor.encode());
         }
         for some in std::mem::take(&mut self.stamped).chunks(SIZES_PER_RECORD) {
             self.announce_timestamp_sizes(some);
@@ -152,7 +165,7 @@ impl LogWriter {
         self.block_offset += HEADER_LEN + payload.len();
     }
 
-    /// The record that names column families whose keys end with timestamps. It lies within one block.
+    /// The record that names column families whose keys end with timestamps.
     ///
     /// Source: RocksDB `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`.
     fn announce_timestamp_sizes(&mut self, sizes: &[(u32, u16)]) {
@@ -161,22 +174,27 @@ impl LogWriter {
             payload.extend_from_slice(&cf.to_le_bytes());
             payload.extend_from_slice(&len.to_le_bytes());
         }
+        self.announce([kind::TIMESTAMP_SIZE, kind::RECYCLABLE_TIMESTAMP_SIZE], &payload);
+    }
+
+    /// A record about the log, of the first of `kinds` or, if headers carry its number, of the second. It lies within one block.
+    fn announce(&mut self, kinds: [u8; 2], payload: &[u8]) {
         let room = BLOCK_SIZE - self.block_offset;
         if room < self.header_len() + payload.len() {
             self.frame.resize(self.frame.len() + room, 0);
             self.block_offset = 0;
         }
         let (kind, number) = match self.recyclable {
-            None => (kind::TIMESTAMP_SIZE, None),
-            Some(number) => (kind::RECYCLABLE_TIMESTAMP_SIZE, Some(number.to_le_bytes())),
+            None => (kinds[0], None),
+            Some(number) => (kinds[1], Some(number.to_le_bytes())),
         };
         let number = number.as_ref().map_or(&[][..], |number| &number[..]);
-        let crc = mask(crc32c_extend(crc32c_extend(crc32c(&[kind]), number), &payload));
+        let crc = mask(crc32c_extend(crc32c_extend(crc32c(&[kind]), number), payload));
         self.frame.extend_from_slice(&crc.to_le_bytes());
         self.frame.extend_from_slice(&(payload.len() as u16).to_le_bytes());
         self.frame.push(kind);
         self.frame.extend_from_slice(number);
-        self.frame.extend_from_slice(&payload);
+        self.frame.extend_from_slice(payload);
         self.block_offset += self.header_len() + payload.len();
     }
 

@@ -15,10 +15,27 @@ use std::collections::{BTreeMap, HashMap};
 /// The evidence that WALs and tables of one column family give together.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Evidence {
-    /// Writes up to here are in tables.
+    /// Writes up to here are in tables: numbers in tables say so.
     pub flushed: SeqNum,
-    /// Writes from here on are in none.
+    /// Writes up to here seem to be: a table without numbers has the value. It may have been written twice.
+    pub seem_flushed: SeqNum,
+    /// Writes from here on seem to be in none: a table would have to show one. A later write may have changed what it shows, in a WAL
+    /// that is gone.
     pub unflushed: Option<SeqNum>,
+}
+
+impl Evidence {
+    /// Whether tables have the write of this number, as far as it seems; `None` if nothing says so, or contrary things do.
+    pub fn seems_flushed(&self, seq: SeqNum) -> Option<bool> {
+        let in_none = self.unflushed.is_some_and(|first| first <= seq);
+        let contrary = self.unflushed.is_some_and(|first| first <= self.seem_flushed.max(self.flushed));
+        match (seq <= self.seem_flushed, in_none) {
+            _ if contrary => None,
+            (true, _) => Some(true),
+            (false, true) => Some(false),
+            (false, false) => None,
+        }
+    }
 }
 
 /// The last write to a key in all WALs.
@@ -105,29 +122,46 @@ fn of_family(tables: &KnownTables<'_>, id: u32, writes: &Writes) -> Result<Evide
     for (key, last) in &writes.last {
         let known = tables.of_key(id, key)?;
         match shows(last, &known, writes.hides(&order, key, last.seq)) {
-            Some(true) => evidence.flushed = evidence.flushed.max(last.seq),
-            Some(false) => {
+            Shown::ByNumber => evidence.flushed = evidence.flushed.max(last.seq),
+            Shown::ByValue => evidence.seem_flushed = evidence.seem_flushed.max(last.seq),
+            Shown::Not => {
                 let first = evidence.unflushed.map_or(last.seq, |first| first.min(last.seq));
                 evidence.unflushed = Some(first);
             }
-            _ => {}
+            Shown::Nothing => {}
         }
     }
     Ok(evidence)
 }
 
-/// Whether tables show the write, or would have to and do not.
-fn shows(last: &Last, known: &Known, hidden: bool) -> Option<bool> {
+/// How tables show a write.
+enum Shown {
+    /// They have it or a later one.
+    ByNumber,
+    /// An entry without a number has its value.
+    ByValue,
+    /// They would have to, and do not.
+    Not,
+    /// They need not.
+    Nothing,
+}
+
+/// How tables show the write.
+fn shows(last: &Last, known: &Known, hidden: bool) -> Shown {
     if known.newest.is_some_and(|newest| newest >= last.seq) || known.hidden_below > last.seq {
-        return Some(true);
+        return Shown::ByNumber;
     }
     match (last.write, known.newest) {
         // A deletion leaves nothing to be shown.
-        _ if hidden => None,
-        (Kind::Delete, _) => None,
-        (Kind::Put(hash), Some(SeqNum::ZERO)) => known.value.map(|value| value == hash),
-        (Kind::Merge, Some(SeqNum::ZERO)) => None,
-        (Kind::Put(_) | Kind::Merge, _) => Some(false),
+        _ if hidden => Shown::Nothing,
+        (Kind::Delete, _) => Shown::Nothing,
+        (Kind::Put(hash), Some(SeqNum::ZERO)) => match known.value {
+            Some(value) if value == hash => Shown::ByValue,
+            Some(_) => Shown::Not,
+            None => Shown::Nothing,
+        },
+        (Kind::Merge, Some(SeqNum::ZERO)) => Shown::Nothing,
+        (Kind::Put(_) | Kind::Merge, _) => Shown::Not,
     }
 }
 

@@ -32,6 +32,8 @@ pub struct Tables<'a> {
     pub incomplete: bool,
     /// Those, as far as the MANIFEST knows them.
     pub lost: &'a [Arc<TableFile>],
+    /// Those that a MANIFEST which was read in part knows and that are not there: they may have become others, or be lost.
+    pub vanished: &'a [Arc<TableFile>],
 }
 
 /// The tables of all column families.
@@ -99,14 +101,28 @@ impl KnownTables<'_> {
 
     /// True if a table is lost that had the key in its range, as far as the MANIFEST knows.
     pub fn may_be_lost(&self, id: u32, key: &[u8]) -> bool {
+        self.found.get(&id).is_some_and(|tables| self.any_has(id, tables.lost, key))
+    }
+
+    /// True if a table is not there that had the key in its range, lost or become another.
+    pub fn may_have_vanished(&self, id: u32, key: &[u8]) -> bool {
+        self.found.get(&id).is_some_and(|tables| self.any_has(id, tables.vanished, key))
+    }
+
+    /// True if one of `files` has the key in its range.
+    fn any_has(&self, id: u32, files: &[Arc<TableFile>], key: &[u8]) -> bool {
         let order = &self.families[&id].cf.comparator;
-        let has = |file: &Arc<TableFile>| !file.starts_after(order, key) && !file.ends_before(order, key);
-        self.found.get(&id).is_some_and(|tables| tables.lost.iter().any(has))
+        files.iter().any(|file| !file.starts_after(order, key) && !file.ends_before(order, key))
     }
 
     /// True if tables of the column family are lost.
     pub fn are_incomplete(&self, id: u32) -> bool {
         self.found.get(&id).is_some_and(|tables| tables.incomplete)
+    }
+
+    /// True if there is a table of the column family that was begun after the WAL: only such tables can have writes of it.
+    pub fn any_is_younger(&self, id: u32, wal: FileNumber) -> bool {
+        self.found.get(&id).is_some_and(|tables| tables.scanned.iter().any(|table| table.file.number > wal))
     }
 
     /// The number above which no write is in tables of the column family. A table from whose entries a compaction took the numbers can

@@ -30,6 +30,34 @@ const MEMORY: usize = 64 << 20;
 /// The size that a memtable here starts with, in bytes.
 const MEMTABLE: u64 = 1 << 20;
 
+/// Keys that the report of one WAL names at most.
+const DOUBTFUL_KEYS: usize = 1000;
+
+/// Whether tables have a write that a WAL has.
+#[derive(Clone, Copy)]
+enum Verdict {
+    /// Proven.
+    InTables,
+    /// Proven.
+    InNone,
+    /// So it is if the newest WALs are among those that are there.
+    SeemsInTables,
+    /// The same.
+    SeemsInNone,
+    /// Nobody can tell.
+    Unclear,
+}
+
+impl Verdict {
+    fn is_in_tables(self) -> Option<bool> {
+        match self {
+            Verdict::InTables | Verdict::SeemsInTables => Some(true),
+            Verdict::InNone | Verdict::SeemsInNone => Some(false),
+            Verdict::Unclear => None,
+        }
+    }
+}
+
 /// WALs on their way into tables.
 pub struct Conversion<'a> {
     /// Where tables are written.
@@ -193,7 +221,7 @@ impl Conversion<'_> {
             if tombstone.seq > newest && !self.trusted {
                 left.insert_range_tombstone(tombstone.seq, &tombstone.begin, &tombstone.end);
             } else {
-                self.delete_keys(id, wal, &tombstone, &left)?;
+                self.delete_keys(id, wal, &tombstone, &left, report)?;
             }
         }
         let mut iter = memtable.iter();
@@ -217,17 +245,23 @@ impl Conversion<'_> {
             };
             // From the oldest on: what is merged onto a write of this WAL does not ask what is below.
             let mut has_base = false;
+            let last = versions.first().map(|(_, seq, ..)| *seq);
             for (key, seq, kind, value) in versions.into_iter().rev() {
                 let hidden = known.hidden_below.max(memtable.covering(&key, SeqNum::MAX));
                 let superseded = known.newest.is_some_and(|known| known >= seq) || hidden > seq;
                 let Some(kind) = kind.filter(|_| !superseded) else { continue };
                 has_base |= memtable.covering(&key, seq) > SeqNum::ZERO;
                 if !has_base {
-                    let missing = self.is_missing(id, wal, seq, &known);
-                    let stays_out =
-                        missing.map_or(kind == ValueType::Merge || wal < self.first_in_line, |m| !m);
-                    report.unclear += u64::from(missing.is_none());
-                    if stays_out {
+                    let verdict = match seq > newest {
+                        true => Verdict::InNone,
+                        false => self.verdict(id, wal, (&key, seq), &known),
+                    };
+                    self.tell(id, &key, verdict, report);
+                    // An operand would count twice, and a deletion that nothing follows hide what was written later.
+                    let hides =
+                        matches!(kind, ValueType::Deletion | ValueType::SingleDeletion) && last == Some(seq);
+                    let left_out = kind == ValueType::Merge || hides || wal < self.first_in_line;
+                    if verdict.is_in_tables().unwrap_or(left_out) {
                         continue;
                     }
                 }
@@ -238,24 +272,61 @@ impl Conversion<'_> {
         Ok(left)
     }
 
-    /// Whether tables lack a write of this number though they have an older entry of its key; `None`: nobody can tell.
-    fn is_missing(&self, id: u32, wal: FileNumber, seq: SeqNum, known: &Known) -> Option<bool> {
-        if known.newest != Some(SeqNum::ZERO) || wal == self.last_wal || known.table < wal {
-            return Some(true);
+    /// Whether tables have a write of this key and number though the entry they have of the key is older, or has no number.
+    fn verdict(&self, id: u32, wal: FileNumber, (key, seq): (&[u8], SeqNum), known: &Known) -> Verdict {
+        let incomplete = self.known.are_incomplete(id);
+        // Of a MANIFEST that was read in part: numbers of WALs that are needed only grow.
+        let was_flushed = self.known.families[&id].log_number > wal.0;
+        if was_flushed && !incomplete && !self.known.may_have_vanished(id, key) {
+            return Verdict::InTables;
+        }
+        if !self.known.any_is_younger(id, wal) {
+            return Verdict::InNone;
+        }
+        match known.newest {
+            // They may have had it, and its deletion.
+            None if wal != self.last_wal => return Verdict::SeemsInNone,
+            Some(SeqNum::ZERO) if known.table >= wal => {}
+            _ => return Verdict::InNone,
+        }
+        if wal == self.last_wal {
+            return Verdict::SeemsInNone;
         }
         let evidence = self.evidence.get(&id).copied().unwrap_or_default();
         if seq <= evidence.flushed {
-            return Some(false);
+            return Verdict::InTables;
         }
         // A table that is lost may have had what no other shows.
-        if wal < self.first_in_line || self.known.are_incomplete(id) {
-            return None;
+        let may_be_lost = wal < self.first_in_line || incomplete;
+        match evidence.seems_flushed(seq) {
+            Some(true) => Verdict::SeemsInTables,
+            Some(false) if !may_be_lost => Verdict::SeemsInNone,
+            _ => Verdict::Unclear,
         }
-        evidence.unflushed.is_some_and(|first| first <= seq).then_some(true)
+    }
+
+    /// Notes in the report what is not certain.
+    fn tell(&self, id: u32, key: &[u8], verdict: Verdict, report: &mut RepairedWal) {
+        match verdict {
+            Verdict::InTables | Verdict::InNone => return,
+            Verdict::SeemsInTables | Verdict::SeemsInNone => report.presumed += 1,
+            Verdict::Unclear => report.unclear += 1,
+        }
+        let doubtful = (self.known.families[&id].cf.name().to_string(), key.to_vec());
+        if report.doubtful_keys.len() < DOUBTFUL_KEYS && report.doubtful_keys.last() != Some(&doubtful) {
+            report.doubtful_keys.push(doubtful);
+        }
     }
 
     /// Deletes the keys that tables have in a range, one by one: a table with the range, above newer entries, would hide these.
-    fn delete_keys(&self, id: u32, wal: FileNumber, range: &RangeTombstone, left: &MemTable) -> Result<()> {
+    fn delete_keys(
+        &self,
+        id: u32,
+        wal: FileNumber,
+        range: &RangeTombstone,
+        left: &MemTable,
+        report: &mut RepairedWal,
+    ) -> Result<()> {
         for key in self.known.keys_in(id, range)? {
             if self.is_done_with(id, wal, &key) {
                 continue;
@@ -263,8 +334,13 @@ impl Conversion<'_> {
             let known = self.known.of_key(id, &key)?;
             let older =
                 known.newest.is_some_and(|newest| newest < range.seq) && known.hidden_below < range.seq;
-            let missing = self.is_missing(id, wal, range.seq, &known);
-            if older && missing.unwrap_or(wal >= self.first_in_line) {
+            if !older {
+                continue;
+            }
+            let verdict = self.verdict(id, wal, (&key, range.seq), &known);
+            self.tell(id, &key, verdict, report);
+            // In doubt the keys stay.
+            if verdict.is_in_tables() == Some(false) {
                 left.insert(range.seq, ValueType::Deletion, &key, &[]);
             }
         }

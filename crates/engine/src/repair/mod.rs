@@ -284,12 +284,19 @@ impl<'a> Repair<'a> {
         }
         let outputs = PendingOutputs::new(self.ctx);
         let trusted = self.structure_found == StructureFound::Whole;
+        let mut vanished: BTreeMap<u32, Vec<Arc<TableFile>>> = BTreeMap::new();
+        for (_, table) in
+            self.structure.tables.iter().filter(|(number, _)| !self.found.tables.contains(number))
+        {
+            vanished.entry(table.family).or_default().push(table.file.clone());
+        }
         let tables = |(id, _): (&u32, &Family)| {
             let scanned: &[Scanned] = self.scanned.get(id).map_or(&[], Vec::as_slice);
             // A table that cannot be opened does not say whose it was.
             let incomplete = self.incomplete.contains(id);
             let lost: &[Arc<TableFile>] = self.lost.get(id).map_or(&[], Vec::as_slice);
-            (*id, Tables { scanned, incomplete, lost })
+            let vanished: &[Arc<TableFile>] = vanished.get(id).map_or(&[], Vec::as_slice);
+            (*id, Tables { scanned, incomplete, lost, vanished })
         };
         let mut conversion = Conversion {
             ctx: self.ctx,

@@ -123,6 +123,12 @@ pub struct RepairedWal {
     /// Writes of which nobody can tell whether a table that shows no sequence numbers has them already, or later ones of the same key: merge
     /// operands were left out, others taken over.
     pub unclear: u64,
+    /// Writes over entries without sequence numbers that were taken over, or left out, as what WALs and tables hold makes it seem right. It
+    /// is, if the newest WALs are among those that are there, and no value was written twice.
+    pub presumed: u64,
+    /// The keys of those two kinds, each with the name of its column family; the first 1000. Of one that was merged an operand may count
+    /// twice or be missing; of another an older value may be shown. Compare them with what should be there.
+    pub doubtful_keys: Vec<(String, Vec<u8>)>,
     /// The damage that was passed over, and its places. Later writes were recovered all the same.
     pub damage: Vec<String>,
 }
@@ -162,9 +168,16 @@ impl fmt::Display for RepairReport {
         for wal in &self.wals {
             writeln!(
                 f,
-                "WAL {:06}.log: {} writes, {} recovered, {} to unknown column families, {} unclear",
-                wal.number, wal.writes, wal.recovered, wal.homeless, wal.unclear
+                "WAL {:06}.log: {} writes, {} recovered, {} to unknown column families, {} unclear, {} presumed",
+                wal.number, wal.writes, wal.recovered, wal.homeless, wal.unclear, wal.presumed
             )?;
+            for (family, key) in &wal.doubtful_keys {
+                let key = String::from_utf8_lossy(key);
+                writeln!(
+                    f,
+                    "  doubtful, compare it with what should be there: key {key:?} of column family {family}"
+                )?;
+            }
             wal.damage.iter().try_for_each(|damage| writeln!(f, "  passed over: {damage}"))?;
         }
         for name in &self.prepared {

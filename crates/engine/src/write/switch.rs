@@ -102,6 +102,7 @@ impl CommitPipeline {
             Wal::create(&self.ctx, number, recycled).map_err(|error| self.versions.fail_writes(error))?;
         fresh.name_timestamps(&core.targets.stamped());
         core.wal.end().map_err(|error| self.versions.fail_writes(error))?;
+        fresh.name_predecessor(&core.wal);
         let mut old = std::mem::replace(&mut core.wal, fresh);
         self.ctx.background.defer_drop(old.retired_window());
         let (old_number, old_len) = (old.number(), old.len());

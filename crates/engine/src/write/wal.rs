@@ -9,11 +9,12 @@ use crate::info_log::log_line;
 use crate::version_set::VersionSet;
 use crate::wal_archive;
 use outcrop_base::Result;
+use outcrop_base::coding::fixed64_at;
 use outcrop_env::{DirectIo, OpenWrite, RetiredWindow, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::{CompressionType, DbOptions, WalRecoveryMode};
-use outcrop_record::LogWriter;
+use outcrop_record::{LogWriter, Predecessor};
 use parking_lot::Mutex;
 
 /// Largest WAL that is kept to be recycled though nobody asked for it, in bytes.
@@ -60,6 +61,8 @@ pub struct Wal {
     cut_at_end: bool,
     /// Nothing was asked of the file yet but to be there: nothing of it can have failed.
     untouched: bool,
+    /// The sequence number of the last batch, if the next WAL is to name it (`track_and_verify_wals`).
+    last_sequence: Option<u64>,
 }
 
 impl Wal {
@@ -93,7 +96,16 @@ impl Wal {
         if ctx.options.wal_compression != CompressionType::None {
             writer = writer.compressed()?;
         }
-        Ok(Wal { writer, number, dir_synced: false, synced: true, cut_at_end, untouched: true })
+        let last_sequence = ctx.options.track_and_verify_wals.then_some(0);
+        Ok(Wal {
+            writer,
+            number,
+            dir_synced: false,
+            synced: true,
+            cut_at_end,
+            untouched: true,
+            last_sequence,
+        })
     }
 
     /// The WAL of a database that is only read: every append to `file` fails.
@@ -105,6 +117,7 @@ impl Wal {
             synced: true,
             cut_at_end: false,
             untouched: true,
+            last_sequence: None,
         }
     }
 
@@ -138,10 +151,21 @@ impl Wal {
         self.writer.name_timestamp_sizes(families);
     }
 
-    /// Appends one group's record; it then survives a crash of the process.
+    /// Has the file say, before its first record, which WAL was ended before it, if WALs are to say so.
+    pub fn name_predecessor(&mut self, ended: &Wal) {
+        if let Some(last_sequence) = ended.last_sequence {
+            let (number, size_bytes) = (ended.number, ended.len());
+            self.writer.name_predecessor(Predecessor { number, size_bytes, last_sequence });
+        }
+    }
+
+    /// Appends one group's record, whose first part begins with its sequence number; it then survives a crash of the process.
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.synced = false;
         self.untouched = false;
+        if let Some(last) = &mut self.last_sequence {
+            *last = parts.first().map_or(0, |first| fixed64_at(first, 0));
+        }
         self.writer.append_parts(parts).map(|_| ())
     }
 

@@ -189,6 +189,7 @@ pub fn database_options(options: &ColumnFamilyOptions) -> DbOptions {
     DbOptions {
         recycle_log_file_num: u64::from(options.num_levels == 4) * 2,
         track_and_verify_wals_in_manifest: options.num_levels == 2,
+        track_and_verify_wals: options.num_levels >= 4,
         wal_compression: if options.num_levels == 7 { CompressionType::Zstd } else { CompressionType::None },
         ..creating()
     }

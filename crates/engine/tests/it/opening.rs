@@ -99,6 +99,19 @@ fn objects_are_added_to_stored_options_by_naming_the_column_family_again() {
 }
 
 #[test]
+fn a_stored_merge_operator_that_nothing_brings_is_refused_by_name() {
+    let env = Env::memory();
+    create(&env);
+    let error = stored(&env).comparator(by_length()).open().err().expect("nothing brings test.Mine");
+    assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{error}");
+    assert!(error.to_string().contains("test.Mine") && error.to_string().contains("users"), "{error}");
+    // Other settings for the column family do not bring it either.
+    let users = ColumnFamilyDescriptor::new("users").with_options(settings(3 << 20));
+    let error = stored(&env).comparator(by_length()).column_family(users).open().err().unwrap();
+    assert!(error.to_string().contains("test.Mine"), "{error}");
+}
+
+#[test]
 fn what_was_said_of_the_default_column_family_and_its_descriptor_add_up() {
     let env = Env::memory();
     create(&env);

@@ -1,4 +1,5 @@
-//! `track_and_verify_wals_in_manifest`: a WAL that was synced and is gone, or shorter, is noticed when the database opens.
+//! `track_and_verify_wals_in_manifest`: a WAL that was synced and is gone, or shorter, is noticed when the database opens. With
+//! `track_and_verify_wals` so is one that was not synced, if another follows it.
 
 use crate::harness::{contents, creating, descriptor};
 use outcrop::options::DbOptions;
@@ -83,4 +84,75 @@ fn wals_that_are_not_needed_may_go() {
     drop(db);
     let db = try_open(&env, true).unwrap();
     assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()).len(), 7);
+}
+
+/// Two WALs that name no table, the second with its predecessor; opened in `mode`.
+fn chained(mode: WalRecoveryMode, change: impl FnOnce(&Env, &[PathBuf])) -> (Env, Result<Db>) {
+    let env = Env::memory();
+    let options = DbOptions { track_and_verify_wals: true, ..creating() };
+    let open = |options: DbOptions| {
+        let families = ["default", "other"].map(|name| descriptor(name, &ColumnFamilyOptions::default()));
+        Db::builder("/db").options(options).env(env.clone()).column_families(families.to_vec()).open()
+    };
+    let db = open(options.clone()).unwrap();
+    let other = db.column_family("other").unwrap();
+    for row in ["a", "b"] {
+        db.put_cf(&other, row, "in the first WAL").unwrap();
+    }
+    db.put("x", "flushed").unwrap();
+    db.flush().unwrap();
+    db.put_cf(&other, "c", "in the second").unwrap();
+    db.put_cf(&other, "d", "in the second").unwrap();
+    drop((other, db));
+    let files = wals(&env);
+    assert_eq!(files.len(), 2);
+    change(&env, &files);
+    // Without the option: WALs are verified by what they say.
+    let result = open(DbOptions { wal_recovery_mode: mode, track_and_verify_wals: false, ..options });
+    (env, result)
+}
+
+/// The rows of "other" after the first WAL was changed; `None` if the database does not open, and says that of the first WAL.
+fn rows_left(mode: WalRecoveryMode, change: impl FnOnce(&Env, &[PathBuf])) -> Option<String> {
+    let (_env, result) = chained(mode, change);
+    match result {
+        Ok(db) => {
+            let other = db.column_family("other").unwrap();
+            let rows = contents(&db, &other, &ReadOptions::default()).into_keys();
+            Some(rows.map(|key| String::from_utf8(key).unwrap()).collect())
+        }
+        Err(error) => {
+            assert_eq!(error.kind(), ErrorKind::Corruption, "{error}");
+            assert!(error.to_string().contains("the WAL before it"), "{error}");
+            None
+        }
+    }
+}
+
+#[test]
+fn a_wal_that_was_never_synced_is_missed_by_the_one_after_it() {
+    use WalRecoveryMode::{
+        AbsoluteConsistency, PointInTimeRecovery, SkipAnyCorruptedRecords, TolerateCorruptedTailRecords,
+    };
+    let unchanged = |_: &Env, _: &[PathBuf]| {};
+    let gone = |env: &Env, files: &[PathBuf]| env.fs.remove_file(&files[0]).unwrap();
+    // Neatly, after a record: nothing else shows that another was there.
+    let shorter = |env: &Env, files: &[PathBuf]| {
+        let whole = env.fs.read_all(&files[0]).unwrap();
+        let record = 11 + usize::from(u16::from_le_bytes([whole[4], whole[5]]));
+        assert!(whole.len() > record);
+        env.fs.replace(&files[0], "/db/tmp".as_ref(), &whole[..record]).unwrap();
+    };
+    let empty = |env: &Env, files: &[PathBuf]| env.fs.replace(&files[0], "/db/tmp".as_ref(), b"").unwrap();
+    for mode in [PointInTimeRecovery, AbsoluteConsistency, TolerateCorruptedTailRecords] {
+        assert_eq!(rows_left(mode, unchanged).as_deref(), Some("abcd"), "{mode:?}");
+    }
+    // Under point in time, too: the table of "default" has a row that was written after those.
+    for mode in [PointInTimeRecovery, AbsoluteConsistency, TolerateCorruptedTailRecords] {
+        assert_eq!(rows_left(mode, gone), None, "{mode:?}");
+        assert_eq!(rows_left(mode, shorter), None, "{mode:?}");
+        assert_eq!(rows_left(mode, empty), None, "{mode:?}");
+    }
+    assert_eq!(rows_left(SkipAnyCorruptedRecords, gone).as_deref(), Some("cd"));
+    assert_eq!(rows_left(SkipAnyCorruptedRecords, shorter).as_deref(), Some("acd"));
 }

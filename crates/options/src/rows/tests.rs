@@ -79,7 +79,8 @@ fn options_of_the_database() {
     every_field_has_its_row!(DbOptions, DB_ROWS;
         create_if_missing, create_missing_column_families, error_if_exists, paranoid_checks, max_open_files,
         max_total_wal_size, max_background_jobs, max_bgerror_resume_count, bgerror_resume_retry_interval,
-        max_subcompactions, wal_dir, track_and_verify_wals_in_manifest, wal_recovery_mode, bytes_per_sync,
+        max_subcompactions, wal_dir, track_and_verify_wals_in_manifest, track_and_verify_wals,
+        wal_recovery_mode, bytes_per_sync,
         wal_bytes_per_sync, use_fsync, use_direct_reads, allow_fallocate,
         use_direct_io_for_flush_and_compaction, delayed_write_rate, manual_wal_flush, recycle_log_file_num,
         wal_ttl_seconds => "WAL_ttl_seconds", wal_size_limit_mb => "WAL_size_limit_MB", wal_compression,

@@ -136,7 +136,7 @@ fn is_low_format_version(case: &Case) -> bool {
 
 /// Options that RocksDB accepts and Outcrop refuses on purpose, with a word about it.
 fn is_not_done_here(case: &Case, error: &str) -> bool {
-    const NOT_DONE: &[&str] = &["track_and_verify_wals", "best_efforts_recovery", "disallow_memtable_writes"];
+    const NOT_DONE: &[&str] = &["best_efforts_recovery", "disallow_memtable_writes"];
     // RocksDB takes something else without a word, or what it cannot read back.
     const NONSENSE: &[&str] = &["=nope", "=nan", "=inf", "=x", "=-1", "=-2", "=-5", "=99999999999"];
     // RocksDB shifts bits out of numbers of 32 bits.
