@@ -16,8 +16,11 @@ use std::collections::BTreeMap;
 /// The column families that histories write to.
 pub const FAMILIES: [&str; 3] = ["default", "one", "two"];
 
-/// All rows: by number of the column family, and key.
-pub type Rows = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+/// The number of a column family, and a key in it.
+pub type Place = (usize, Vec<u8>);
+
+/// All rows.
+pub type Rows = BTreeMap<Place, Vec<u8>>;
 
 /// One change of a write. The number is that of the column family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -245,7 +248,7 @@ pub fn keeps_synced(shape: &Shape, log: &Log, base: &Rows, found: &Rows) -> Resu
     for (thread, least) in least.iter().enumerate() {
         (0..*least).for_each(|index| apply(&mut lasting, &shape.draw(thread, index)));
     }
-    let mut possible: BTreeMap<(usize, Vec<u8>), Vec<Option<Vec<u8>>>> =
+    let mut possible: BTreeMap<Place, Vec<Option<Vec<u8>>>> =
         lasting.into_iter().map(|(place, value)| (place, vec![Some(value)])).collect();
     for (thread, least) in least.iter().enumerate() {
         for index in *least..log.threads[thread].begun.len() as u64 {

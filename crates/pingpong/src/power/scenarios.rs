@@ -68,8 +68,11 @@ pub const ALL: [&str; 4] = [
     "target_file_size_base=65536",
 ];
 
+/// With it no gap is left among unsynced writes either.
+pub const NO_GAP: &str = "track_and_verify_wals=true";
+
 /// All base histories.
-pub const SCENARIOS: [Scenario; 44] = [
+pub const SCENARIOS: [Scenario; 46] = [
     plain("plain", &[]),
     Scenario { threads: 16, ..plain("many writers", &[]) },
     Scenario { threads: 8, ..plain("pipelined writes", &["enable_pipelined_write=true"]) },
@@ -86,6 +89,8 @@ pub const SCENARIOS: [Scenario; 44] = [
     plain("tables written back early", &["bytes_per_sync=8192", "strict_bytes_per_sync=true"]),
     with("WALs kept", &["WAL_ttl_seconds=3600"], Upkeep::Flush),
     plain("WALs in the MANIFEST", &["track_and_verify_wals_in_manifest=true"]),
+    plain("WALs that name each other", &[NO_GAP]),
+    with("WALs that name each other, flushes", &[NO_GAP], Upkeep::Flush),
     plain("atomic flush", &["atomic_flush=true"]),
     with("atomic flush by hand", &["atomic_flush=true"], Upkeep::Flush),
     with("flushes", &[], Upkeep::Flush),

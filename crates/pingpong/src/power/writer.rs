@@ -154,10 +154,11 @@ impl Writing<'_, '_> {
             let changes: Vec<_> = write.changes.iter().map(|change| self.change(change)).collect();
             return self.database.write_in_two_phases(&format!("t{thread}-{index}"), &changes, write.sync);
         }
-        if self.plan.made == Made::Ingested && index % 4 == 3 {
-            if let Some((family, rows)) = of_one_family(write) {
-                return self.ingest(thread, index, family, &rows);
-            }
+        if self.plan.made == Made::Ingested
+            && index % 4 == 3
+            && let Some((family, rows)) = of_one_family(write)
+        {
+            return self.ingest(thread, index, family, &rows);
         }
         let mut batch = Batch::new(self.api)?;
         for change in &write.changes {
@@ -177,13 +178,7 @@ impl Writing<'_, '_> {
         }
     }
 
-    fn ingest(
-        &self,
-        thread: usize,
-        index: u64,
-        family: usize,
-        rows: &BTreeMap<&[u8], &[u8]>,
-    ) -> Result<(), String> {
+    fn ingest(&self, thread: usize, index: u64, family: usize, rows: &TableRows<'_>) -> Result<(), String> {
         let path = self.dir.join(format!("{}-{thread}-{index}.sst", self.plan.shape.cycle));
         let path = path.to_string_lossy();
         let options = Options::new(self.api, &self.plan.options)?;
@@ -209,13 +204,16 @@ impl Writing<'_, '_> {
                 Told::CheckpointBegun(number).tell(self.marks)?;
                 let path = self.dir.join(format!("checkpoint-{cycle}-{number}"));
                 // With a size the WAL is copied in place of a flush.
-                database.checkpoint(&path.to_string_lossy(), if number % 2 == 0 { 0 } else { u64::MAX })?;
+                database.checkpoint(
+                    &path.to_string_lossy(),
+                    if number.is_multiple_of(2) { 0 } else { u64::MAX },
+                )?;
                 Told::CheckpointMade(number).tell(self.marks)
             }
             Upkeep::Backup => {
                 Told::BackupBegun(number).tell(self.marks)?;
                 let path = self.dir.join(format!("backups-{cycle}"));
-                backups::create(database, &path.to_string_lossy(), number % 2 == 0, 2)?;
+                backups::create(database, &path.to_string_lossy(), number.is_multiple_of(2), 2)?;
                 Told::BackupMade(number).tell(self.marks)
             }
             Upkeep::Families => {
@@ -250,9 +248,12 @@ impl Writing<'_, '_> {
     }
 }
 
+/// Rows of a table, in their order.
+type TableRows<'w> = BTreeMap<&'w [u8], &'w [u8]>;
+
 /// The rows of a write that only puts, into one column family.
-fn of_one_family(write: &Write) -> Option<(usize, BTreeMap<&[u8], &[u8]>)> {
-    let mut rows = BTreeMap::new();
+fn of_one_family(write: &Write) -> Option<(usize, TableRows<'_>)> {
+    let mut rows = TableRows::new();
     let mut of = None;
     for change in &write.changes {
         let Change::Put(family, key, value) = change else { return None };

@@ -120,7 +120,7 @@ fn by_call(
                 .map(|key| database.get_pinned(handle, &view, key))
                 .collect::<Result<Vec<_>, _>>()?,
             6 => database.batched_multi_get(handle, &view, &slices)?,
-            _ => return rows_of(database.iter(handle, &view)?, writer, writer % 2 == 0),
+            _ => return rows_of(database.iter(handle, &view)?, writer, writer.is_multiple_of(2)),
         };
         Ok(with_values(&keys, values))
     };

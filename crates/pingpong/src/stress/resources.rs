@@ -13,7 +13,7 @@ pub struct Held {
 
 /// Cycles after which everything that stays has been made: caches, pools of threads, arenas of the allocator.
 const WARM: usize = 3;
-/// Cycles at the end, of which the one with the fewest threads counts: one that was just joined may still be listed.
+/// Cycles at the end, of which the least counts: a thread that was just joined may still be listed, with what it has open.
 const LAST: usize = 3;
 /// Threads of the pools that are started only after the warm cycles, when more work waits. A thread left behind by each cycle is more.
 const LATE_THREADS: u64 = 2;
@@ -44,18 +44,20 @@ impl Held {
 /// What grew, and the figures.
 pub fn judge(held: &[Held]) -> Result<(), String> {
     let Some((warm, later)) = held.split_at_checked(WARM) else { return Ok(()) };
-    let Some(last) = later.last() else { return Ok(()) };
+    if later.len() < LAST {
+        return Ok(());
+    }
     let most = |of: fn(&Held) -> u64| warm.iter().map(of).max().unwrap_or(0);
+    let least = |of: fn(&Held) -> u64| later.iter().rev().take(LAST).map(of).min().unwrap_or(0);
     let grew = |what: &str| Err(format!("{what} grow over {} cycles: {held:?}", held.len()));
-    if last.descriptors > most(|held| held.descriptors) {
+    if least(|held| held.descriptors) > most(|held| held.descriptors) {
         return grew("descriptors");
     }
-    let least = later.iter().rev().take(LAST).map(|held| held.threads).min().unwrap_or(0);
-    if least > most(|held| held.threads) + LATE_THREADS {
+    if least(|held| held.threads) > most(|held| held.threads) + LATE_THREADS {
         return grew("threads");
     }
     // Half as much again is no slow growth; a leak of each cycle passes it in time.
-    if last.memory > most(|held| held.memory) * 3 / 2 + SLACK {
+    if least(|held| held.memory) > most(|held| held.memory) * 3 / 2 + SLACK {
         return grew("resident bytes");
     }
     Ok(())
@@ -71,7 +73,7 @@ mod tests {
         let steady = [50, 60, 70, 66, 72, 68, 71, 70].map(|memory| held(memory, 5 + memory % 2, 9));
         assert_eq!(judge(&steady), Ok(()));
         assert_eq!(judge(&steady[..2]), Ok(()));
-        let with = |last: Held| judge(&[&steady[..], &[last]].concat()).unwrap_err();
+        let with = |last: Held| judge(&[&steady[..], &[last; LAST]].concat()).unwrap_err();
         assert!(with(held(70, 6, 10)).starts_with("descriptors"));
         let leaking: Vec<Held> = (0..8).map(|cycle| held(70, 5 + cycle, 9)).collect();
         assert!(judge(&leaking).unwrap_err().starts_with("threads"));

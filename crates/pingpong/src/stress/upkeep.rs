@@ -118,7 +118,7 @@ fn ingest(stage: &Stage<'_, '_>, number: u64, family: usize) -> Result<(), Strin
     let options = Options::new(stage.api, stage.options)?;
     write_table(stage.api, &path, &options, rows.iter().map(|(key, value)| Change::Put(key, value)))?;
     let handle = stage.handles[family];
-    let how = Ingestion { move_files: number % 2 == 0, ..Ingestion::default() };
+    let how = Ingestion { move_files: number.is_multiple_of(2), ..Ingestion::default() };
     stage.database.ingest(handle, &[&path], &how)?;
     let _ = std::fs::remove_file(path.as_ref());
     let mut iter = stage.database.iter(handle, &ReadView::default())?;
@@ -141,7 +141,7 @@ fn a_family(stage: &Stage<'_, '_>, number: u64) -> Result<(), String> {
     for at in 0..10 {
         database.write_one(handle, Change::Put(&row(at), b"in a column family that goes"), at == 5, true)?;
     }
-    if number % 2 == 0 {
+    if number.is_multiple_of(2) {
         database.flush(handle, true)?;
     }
     let mut iter = database.iter(handle, &ReadView::default())?;
