@@ -2,7 +2,7 @@
 #![cfg(loom)]
 
 use loom::thread;
-use outcrop_base::keys::split;
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, LookupKey, SeqNum, ValueType};
 use outcrop_models::arena::{Arena, NULL};
 use outcrop_models::memtable::MemTable;
@@ -22,6 +22,11 @@ fn explore(preemptions: usize, model: impl Fn() + Sync + Send + 'static) {
 /// The number that makes [`SkipList::insert`] choose a height of 1 or 2.
 const HEIGHTS: [u64; 3] = [0, 0b01, 0b100];
 
+/// That of every entry of a list.
+fn trailer() -> Trailer {
+    Trailer::new(SeqNum::ZERO, ValueType::Value)
+}
+
 /// All keys of the list with their values, as a reader without a lock sees them.
 fn scan(list: &SkipList) -> Vec<(u8, u8)> {
     let mut seen = Vec::new();
@@ -35,7 +40,7 @@ fn scan(list: &SkipList) -> Vec<(u8, u8)> {
 }
 
 fn insert(list: &SkipList, key: u8, height: usize) {
-    list.insert(&list.target(&[key], 1), &[key + 100], HEIGHTS[height]);
+    list.insert(&list.target(&[key], trailer()), &[key + 100], HEIGHTS[height]);
     assert!(scan(list).contains(&(key, key + 100)), "an insert that returned is seen");
 }
 
@@ -43,7 +48,7 @@ fn insert(list: &SkipList, key: u8, height: usize) {
 fn a_scan_sees_whole_nodes_in_order() {
     explore(3, || {
         let list = SkipList::new(Comparator::Bytewise, Arena::new(0, Arc::new(MemTablePool)));
-        list.insert(&list.target(&[5], 1), &[105], HEIGHTS[2]);
+        list.insert(&list.target(&[5], trailer()), &[105], HEIGHTS[2]);
         let list = Arc::new(list);
         let writers = [(3, 2), (4, 2)].map(|(key, height)| {
             let list = list.clone();
@@ -53,7 +58,7 @@ fn a_scan_sees_whole_nodes_in_order() {
         assert!(seen.is_sorted(), "{seen:?}");
         assert!(seen.iter().all(|(key, value)| *value == key + 100), "{seen:?}");
         assert!(seen.contains(&(5, 105)));
-        let found = list.seek(&list.target(&[4], 1));
+        let found = list.seek(&list.target(&[4], trailer()));
         assert!(list.node(found).user_key()[0] >= 4);
         list.node(found).next();
         writers.into_iter().for_each(|writer| writer.join().unwrap());
@@ -88,7 +93,7 @@ fn the_hash_index_leads_to_every_version_that_is_published() {
         assert_eq!((newest(&memtable, b"k", 1), newest(&memtable, b"k", 9)), (Some(1), Some(2)));
         let mut iter = memtable.iter();
         iter.seek_to_first();
-        assert_eq!(split(iter.key()).1 >> 8, 2, "newest first");
+        assert_eq!(split(iter.key()).1.seq(), SeqNum(2), "newest first");
     });
 }
 

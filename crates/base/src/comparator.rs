@@ -1,6 +1,6 @@
 //! Key order: a built-in bytewise comparator that compiles to memcmp, its reverse, and user-supplied ones.
 
-use crate::keys::{FOOTER_LEN, prefix_u64, split};
+use crate::keys::{Trailer, prefix_u64, split};
 use std::cmp::Ordering;
 use std::fmt;
 use std::sync::Arc;
@@ -115,13 +115,13 @@ impl Comparator {
     /// Compares two internal keys: user key ascending, then newest first.
     #[inline]
     pub fn compare_internal(&self, a: &[u8], b: &[u8]) -> Ordering {
-        let ((a_key, a_packed), (b_key, b_packed)) = (split(a), split(b));
-        self.compare(a_key, b_key).then_with(|| b_packed.cmp(&a_packed))
+        let ((a_key, a_trailer), (b_key, b_trailer)) = (split(a), split(b));
+        self.compare(a_key, b_key).then_with(|| b_trailer.cmp(&a_trailer))
     }
 
-    /// Compares (user key, packed footer) pairs: user key ascending, then newest first.
+    /// Compares (user key, trailer) pairs: user key ascending, then newest first.
     #[inline]
-    pub fn compare_parts(&self, a: (&[u8], u64), b: (&[u8], u64)) -> Ordering {
+    pub fn compare_parts(&self, a: (&[u8], Trailer), b: (&[u8], Trailer)) -> Ordering {
         self.compare(a.0, b.0).then_with(|| b.1.cmp(&a.1))
     }
 
@@ -172,10 +172,10 @@ impl Comparator {
 
     /// The separator between two neighbouring internal keys: `start <= separator < limit`.
     ///
-    /// A shortened user key carries the largest footer, so that it sorts before every real version of it.
+    /// A shortened user key carries the largest trailer, so that it sorts before every real version of it.
     pub fn internal_separator(&self, start: &[u8], limit: &[u8]) -> Vec<u8> {
         let (start_user, limit_user) =
-            (&start[..start.len() - FOOTER_LEN], &limit[..limit.len() - FOOTER_LEN]);
+            (&start[..start.len() - Trailer::LEN], &limit[..limit.len() - Trailer::LEN]);
         let mut separator = self.shortest_separator(start_user, limit_user);
         if separator.len() < start_user.len() && self.compare(start_user, &separator) == Ordering::Less {
             separator.extend_from_slice(&SEPARATOR_FOOTER);
@@ -185,11 +185,11 @@ impl Comparator {
     }
 
     /// A short internal key at or after `key`: its user key cut after the first byte that can be raised, with
-    /// the largest footer. `key` itself where there is no shorter one.
+    /// the largest trailer. `key` itself where there is no shorter one.
     ///
     /// Source: RocksDB `util/comparator.cc`, `FindShortSuccessor`.
     pub fn internal_successor(&self, key: &[u8]) -> Vec<u8> {
-        let user_key = &key[..key.len() - FOOTER_LEN];
+        let user_key = &key[..key.len() - Trailer::LEN];
         match user_key.iter().position(|&byte| byte != 0xFF) {
             Some(at) if self.is_bytewise() && at + 1 < user_key.len() => {
                 let mut successor = user_key[..=at].to_vec();
@@ -238,7 +238,7 @@ mod tests {
             let key = internal_key(user_key, SeqNum(7), ValueType::Value);
             let successor = Comparator::Bytewise.internal_successor(&key);
             assert!(Comparator::Bytewise.compare_internal(&key, &successor).is_le());
-            successor[..successor.len() - FOOTER_LEN].to_vec()
+            successor[..successor.len() - Trailer::LEN].to_vec()
         };
         assert_eq!(successor(b"abc"), b"b");
         assert_eq!(successor(b"\xff\xffab"), b"\xff\xffb");

@@ -1,9 +1,9 @@
 //! Internal keys: the form in which user keys are stored.
 //!
 //! ```text
-//! | user key bytes | u64 little-endian: sequence number << 8 | value type |
+//! | user key bytes | trailer: u64 little-endian: sequence number << 8 | value type |
 //! ```
-//! Order: user key ascending by the comparator, then the packed u64 descending, so the newest version
+//! Order: user key ascending by the comparator, then the trailer descending, so the newest version
 //! of a key comes first. Bytes and table of types: `docs/format/keys.md`.
 
 use crate::error::{Error, Result};
@@ -89,52 +89,102 @@ impl ValueType {
     }
 }
 
-/// Length of the packed sequence number and type after each user key, in bytes.
-pub const FOOTER_LEN: usize = 8;
+/// Sequence number and type of an entry, packed as they are stored after its user key.
+///
+/// They order by sequence number, then by type: of two entries of one user key the one with the greater trailer is newer,
+/// and stands first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct Trailer(u64);
 
-/// Packs sequence number and type as they are stored after the user key.
-#[inline]
-pub fn pack(seq: SeqNum, value_type: ValueType) -> u64 {
-    debug_assert!(seq <= SeqNum::MAX);
-    (seq.0 << 8) | value_type as u64
+impl Trailer {
+    /// Its length after a user key, in bytes.
+    pub const LEN: usize = 8;
+    /// Before all entries of a user key; no entry has it.
+    pub const MAX: Trailer = Trailer(u64::MAX);
+    /// After all entries of a user key, or at a deletion with sequence number 0.
+    pub const MIN: Trailer = Trailer(0);
+
+    /// The trailer of an entry.
+    #[inline]
+    pub fn new(seq: SeqNum, value_type: ValueType) -> Trailer {
+        debug_assert!(seq <= SeqNum::MAX);
+        Trailer((seq.0 << 8) | value_type as u64)
+    }
+
+    /// Before all entries of a user key that were written at `seq` or earlier, after those that were written later.
+    #[inline]
+    pub fn as_of(seq: SeqNum) -> Trailer {
+        Trailer((seq.0 << 8) | 0xFF)
+    }
+
+    /// When the entry was written.
+    #[inline]
+    pub fn seq(self) -> SeqNum {
+        SeqNum(self.0 >> 8)
+    }
+
+    /// The type of the entry; `None` if its byte is that of no type a table may hold.
+    #[inline]
+    pub fn value_type(self) -> Option<ValueType> {
+        ValueType::from_byte(self.type_byte())
+    }
+
+    /// The byte of the type, whatever it is.
+    #[inline]
+    pub fn type_byte(self) -> u8 {
+        self.0 as u8
+    }
+
+    /// The number that is stored, in little-endian order.
+    #[inline]
+    pub fn to_bits(self) -> u64 {
+        self.0
+    }
+
+    /// The bytes that are stored.
+    #[inline]
+    pub fn to_bytes(self) -> [u8; Trailer::LEN] {
+        self.0.to_le_bytes()
+    }
+
+    /// The trailer of the stored bytes; any bytes are one.
+    #[inline]
+    pub fn from_bytes(bytes: [u8; Trailer::LEN]) -> Trailer {
+        Trailer(u64::from_le_bytes(bytes))
+    }
 }
 
-/// The sequence number of a packed footer.
+/// Appends the internal key of (`user_key`, `trailer`) to `out`.
 #[inline]
-pub fn packed_seq(packed: u64) -> SeqNum {
-    SeqNum(packed >> 8)
-}
-
-/// Appends the internal key of (`user_key`, `packed`) to `out`.
-#[inline]
-pub fn append_internal_key(out: &mut Vec<u8>, user_key: &[u8], packed: u64) {
-    out.reserve(user_key.len() + FOOTER_LEN);
+pub fn append_internal_key(out: &mut Vec<u8>, user_key: &[u8], trailer: Trailer) {
+    out.reserve(user_key.len() + Trailer::LEN);
     out.extend_from_slice(user_key);
-    out.extend_from_slice(&packed.to_le_bytes());
+    out.extend_from_slice(&trailer.to_bytes());
 }
 
 /// The internal key of (`user_key`, `seq`, `value_type`) as an owned buffer.
 pub fn internal_key(user_key: &[u8], seq: SeqNum, value_type: ValueType) -> Vec<u8> {
-    let mut out = Vec::with_capacity(user_key.len() + FOOTER_LEN);
-    append_internal_key(&mut out, user_key, pack(seq, value_type));
+    let mut out = Vec::with_capacity(user_key.len() + Trailer::LEN);
+    append_internal_key(&mut out, user_key, Trailer::new(seq, value_type));
     out
 }
 
-/// Splits an internal key into user key and packed footer.
+/// Splits an internal key into user key and trailer.
 ///
 /// # Panics
-/// If `ikey` is shorter than the footer: callers have checked bytes from disk with [`ParsedKey::parse`]
+/// If `ikey` is shorter than a trailer: callers have checked bytes from disk with [`ParsedKey::parse`]
 /// or the block decoder before.
 #[inline]
-pub fn split(ikey: &[u8]) -> (&[u8], u64) {
-    let (user_key, footer) = ikey.split_at(ikey.len() - FOOTER_LEN);
-    (user_key, u64::from_le_bytes(footer.try_into().expect("footer is 8 bytes")))
+pub fn split(ikey: &[u8]) -> (&[u8], Trailer) {
+    let (user_key, trailer) = ikey.split_at(ikey.len() - Trailer::LEN);
+    (user_key, Trailer::from_bytes(trailer.try_into().expect("a trailer is 8 bytes")))
 }
 
 /// The user key inside an internal key. Panics like [`split`].
 #[inline]
 pub fn user_key(ikey: &[u8]) -> &[u8] {
-    &ikey[..ikey.len() - FOOTER_LEN]
+    &ikey[..ikey.len() - Trailer::LEN]
 }
 
 /// An internal key taken apart.
@@ -155,17 +205,18 @@ impl<'a> ParsedKey<'a> {
     /// [`crate::ErrorKind::Corruption`] if it is too short or its type byte is unknown.
     #[inline]
     pub fn parse(ikey: &'a [u8]) -> Result<ParsedKey<'a>> {
-        if ikey.len() < FOOTER_LEN {
+        if ikey.len() < Trailer::LEN {
             return Err(Error::corruption(format!(
-                "internal key of {} bytes is shorter than its footer",
+                "internal key of {} bytes is shorter than its trailer",
                 ikey.len()
             )));
         }
-        let (user_key, packed) = split(ikey);
-        match ValueType::from_byte(packed as u8) {
-            Some(value_type) => Ok(ParsedKey { user_key, seq: packed_seq(packed), value_type }),
+        let (user_key, trailer) = split(ikey);
+        match trailer.value_type() {
+            Some(value_type) => Ok(ParsedKey { user_key, seq: trailer.seq(), value_type }),
             None => {
-                Err(Error::corruption(format!("internal key has unknown value type {:#04x}", packed as u8)))
+                let byte = trailer.type_byte();
+                Err(Error::corruption(format!("internal key has unknown value type {byte:#04x}")))
             }
         }
     }

@@ -13,7 +13,7 @@
 //! [`RangeTombstone::clipped`].
 //! Source: RocksDB `db/range_tombstone_fragmenter.cc`, `db/range_del_aggregator.h`.
 
-use crate::keys::{ParsedKey, internal_key, pack, split};
+use crate::keys::{ParsedKey, Trailer, internal_key, split};
 use crate::{Comparator, SeqNum, ValueType};
 use std::borrow::Cow;
 use std::cmp::Ordering;
@@ -43,8 +43,8 @@ impl RangeTombstone {
 
     /// Internal key order of their begins.
     pub fn order(&self, other: &RangeTombstone, comparator: &Comparator) -> Ordering {
-        let packed = |tombstone: &RangeTombstone| pack(tombstone.seq, ValueType::RangeDeletion);
-        comparator.compare_parts((&self.begin, packed(self)), (&other.begin, packed(other)))
+        let trailer = |tombstone: &RangeTombstone| Trailer::new(tombstone.seq, ValueType::RangeDeletion);
+        comparator.compare_parts((&self.begin, trailer(self)), (&other.begin, trailer(other)))
     }
 
     /// The part of it that acts in a table with these boundaries (internal keys); `None` if no part does.

@@ -5,7 +5,7 @@
 //! meta = state | clock | references | length
 //! ```
 //! A hit reads one line of tags, takes a reference on one slot and gets the frame's address. A miss is filled
-//! by the caller and inserted under the lock of the bucket's shard. Frames come from slabs of equal frames;
+//! by the caller and inserted under one lock, that of the slabs. Frames come from slabs of equal frames;
 //! a slab that empties can serve another size, so that memory stays within the capacity whatever sizes come.
 //!
 //! Invariants:

@@ -121,7 +121,7 @@ impl Slot {
         let _ = self.meta.compare_exchange(meta, raised, Ordering::Relaxed, Ordering::Relaxed);
     }
 
-    /// Makes an empty slot live with one reference. The caller holds the shard's lock.
+    /// Makes an empty slot live with one reference. The caller holds the lock of the slabs.
     pub fn fill(&self, file: u64, offset: u64, frame: *mut u8, len: u32, clock: u64) {
         self.file.store(file, Ordering::Relaxed);
         self.offset.store(offset, Ordering::Relaxed);
@@ -132,7 +132,7 @@ impl Slot {
     }
 
     /// Empties the slot if it is live and unreferenced: its frame and length. With `respect_clock` a warm slot
-    /// only cools by one. The caller holds the shard's lock.
+    /// only cools by one. The caller holds the lock of the slabs.
     pub fn evict(&self, respect_clock: bool) -> Option<(*mut u8, u32)> {
         let meta = self.meta.load(Ordering::Relaxed);
         if meta & LIVE == 0 || meta & REFERENCES != 0 {
@@ -344,7 +344,7 @@ impl Table {
     }
 
     /// Publishes a frame under the key in an empty way of its bucket, with one reference. `None` if the bucket
-    /// is full. The caller holds the shard's lock and knows that the key is absent.
+    /// is full. The caller holds the lock of the slabs and knows that the key is absent.
     pub fn publish(&self, hash: u64, key: (u64, u64), frame: *mut u8, len: u32, clock: u64) -> Option<&Slot> {
         let bucket = self.bucket_of(hash);
         let tags = self.tags(bucket);
@@ -355,7 +355,7 @@ impl Table {
         Some(slot)
     }
 
-    /// Evicts slot `index` if it can be. The caller holds the shard's lock.
+    /// Evicts slot `index` if it can be. The caller holds the lock of the slabs.
     pub fn evict(&self, index: usize, respect_clock: bool) -> Option<(*mut u8, u32)> {
         let evicted = self.slot_at(index).evict(respect_clock)?;
         self.tags(index / WAYS).0[index % WAYS].store(0, Ordering::Relaxed);

@@ -5,6 +5,7 @@
 //! checkpoint and a restored backup have their WALs beside their tables, and the OPTIONS file of where they come from.
 
 use outcrop::{Env, Error};
+use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
 use std::path::{Path, PathBuf};
 
@@ -67,21 +68,21 @@ struct Logs {
     any: bool,
     /// There is one that is not empty, with writes that tables need not have.
     needed: bool,
-    oldest_needed: u64,
+    oldest_needed: FileNumber,
 }
 
 impl Logs {
     /// Beside the tables of the database in `db`. Of a damaged MANIFEST every WAL counts as needed.
     fn of(env: &Env, db: &Path) -> Result<Logs, Error> {
         let recovered = outcrop_manifest::recover(&*env.fs, db, &|_| None, &|_| 64, false);
-        let oldest_needed = recovered.map_or(0, |recovered| {
+        let oldest_needed = recovered.map_or(FileNumber::NONE, |recovered| {
             let families = recovered.column_families.iter().map(|family| family.log_number);
-            families.min().unwrap_or(0).max(recovered.min_log_number_to_keep)
+            families.min().unwrap_or_default().max(recovered.min_log_number_to_keep)
         });
         Logs::in_dir(env, db, oldest_needed)
     }
 
-    fn in_dir(env: &Env, dir: &Path, oldest_needed: u64) -> Result<Logs, Error> {
+    fn in_dir(env: &Env, dir: &Path, oldest_needed: FileNumber) -> Result<Logs, Error> {
         let mut logs = Logs { any: false, needed: false, oldest_needed };
         let names = if env.fs.exists(dir)? { env.fs.list(dir)? } else { Vec::new() };
         for name in names {
@@ -89,7 +90,7 @@ impl Logs {
             logs.any = true;
             // One that a process beside has removed meanwhile is none.
             let size = env.fs.file_size(&dir.join(&name)).unwrap_or(0);
-            logs.needed |= number.0 >= oldest_needed && size > 0;
+            logs.needed |= number >= oldest_needed && size > 0;
         }
         Ok(logs)
     }

@@ -3,7 +3,7 @@
 //!
 //! Source: RocksDB `include/rocksdb/table_properties.h`, `utilities/table_properties_collectors/compact_on_deletion_collector.cc`.
 
-use outcrop_base::keys::{packed_seq, split};
+use outcrop_base::keys::split;
 use outcrop_base::{Error, Result, SeqNum, ValueType};
 use outcrop_table::TableWriter;
 use std::sync::Arc;
@@ -178,8 +178,8 @@ impl Collectors {
 
     /// Tells of an entry with an internal key, which `writer` took.
     pub fn add(&mut self, key: &[u8], value: &[u8], writer: &TableWriter) {
-        let (user_key, packed) = split(key);
-        self.tell(user_key, value, EntryKind::of(packed as u8), packed_seq(packed), writer);
+        let (user_key, trailer) = split(key);
+        self.tell(user_key, value, EntryKind::of(trailer.type_byte()), trailer.seq(), writer);
     }
 
     /// Tells of a range tombstone that `writer` took.

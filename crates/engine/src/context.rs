@@ -88,7 +88,7 @@ impl DbContext {
         identity: (String, String),
         info_log: InfoLog,
         memtable_pool: Arc<MemTablePool>,
-        next_file: u64,
+        next_file: FileNumber,
     ) -> DbContext {
         let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.clone());
         let (db_id, session_id) = identity;
@@ -115,7 +115,7 @@ impl DbContext {
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             quarantined: Mutex::default(),
-            next_file: AtomicU64::new(next_file),
+            next_file: AtomicU64::new(next_file.0),
             process: process_id(),
         }
     }
@@ -175,13 +175,13 @@ impl DbContext {
     }
 
     /// A number no file has had.
-    pub fn new_file_number(&self) -> u64 {
+    pub fn new_file_number(&self) -> FileNumber {
         // Relaxed: uniqueness is all that is asked.
-        self.next_file.fetch_add(1, Ordering::Relaxed)
+        FileNumber(self.next_file.fetch_add(1, Ordering::Relaxed))
     }
 
     /// The number the next file will get: above every file in existence.
-    pub fn next_file_number(&self) -> u64 {
-        self.next_file.load(Ordering::Relaxed)
+    pub fn next_file_number(&self) -> FileNumber {
+        FileNumber(self.next_file.load(Ordering::Relaxed))
     }
 }

@@ -106,7 +106,7 @@ pub fn table_created(ctx: &DbContext, job: u64, family: &str, number: u64, size:
 /// A compaction begins.
 pub fn compaction_started(ctx: &DbContext, number: u64, job: &CompactionJob) {
     let (family, compaction) = (job.cf.name(), &job.compaction);
-    let reason = CompactionReason::of(compaction.reason, job.cf.options.load().compaction_style);
+    let reason = CompactionReason::of(compaction.reason);
     let mut event = LogEvent::new(ctx, number, "compaction_started")
         .text("cf_name", family)
         .text("compaction_reason", reason.name());

@@ -12,7 +12,7 @@ use crate::file_checksum::{FileChecksum, verify_file};
 use crate::live_files::{self, LiveFiles, LiveFilesOptions};
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
-use outcrop_base::keys::{pack, split, user_key};
+use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::{Error, Result, ValueType};
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
@@ -417,7 +417,7 @@ fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<
 
 fn size_in_memtable(memtable: &Arc<MemTable>, cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
     let mut iter = memtable.iter();
-    iter.seek(begin, pack(outcrop_base::SeqNum::MAX, ValueType::FOR_SEEK));
+    iter.seek(begin, Trailer::new(outcrop_base::SeqNum::MAX, ValueType::FOR_SEEK));
     let mut size = 0;
     while iter.valid() && cf.comparator.compare(split(iter.key()).0, end).is_lt() {
         size += (iter.key().len() + iter.value().len()) as u64;

@@ -174,7 +174,7 @@ pub struct Frozen {
     /// The tables and blob files of each column family.
     pub versions: Vec<Arc<Version>>,
     /// WALs and how many of their bytes belong to it.
-    pub wals: Vec<(u64, u64)>,
+    pub wals: Vec<(FileNumber, u64)>,
     /// Number of the MANIFEST and how many of its bytes belong to it.
     pub manifest: (FileNumber, u64),
     /// The edits that a new MANIFEST would begin with.
@@ -285,8 +285,8 @@ fn listed(core: &Core, options: &LiveFilesOptions, frozen: &Frozen) -> Result<Li
     files.push(file);
     files.extend(newest_options(core)?);
     for (number, size) in &frozen.wals {
-        let path = file_name::wal(&core.ctx.wal_dir, FileNumber(*number));
-        files.push(LiveFileStorage::new(&path, *number, StorageFileKind::Wal, *size).trimmed());
+        let path = file_name::wal(&core.ctx.wal_dir, *number);
+        files.push(LiveFileStorage::new(&path, number.0, StorageFileKind::Wal, *size).trimmed());
     }
     let without = |file: &LiveFileStorage| file.checksum_function.is_empty();
     for file in files.iter_mut().filter(|file| without(file)) {

@@ -3,7 +3,7 @@
 use crate::context::DbContext;
 use crate::state::DbState;
 use outcrop_base::{Error, Result, SeqNum};
-use outcrop_manifest::{ManifestWriter, VersionEdit, WalSet};
+use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_monitor::{HistogramKind, Monitor, Watch};
 
 /// The MANIFEST being written.
@@ -45,7 +45,12 @@ impl Manifest {
 }
 
 /// The edits that describe the whole database, for the start of a MANIFEST.
-pub fn snapshot_edits(ctx: &DbContext, state: &DbState, last_seq: SeqNum, min_wal: u64) -> Vec<VersionEdit> {
+pub fn snapshot_edits(
+    ctx: &DbContext,
+    state: &DbState,
+    last_seq: SeqNum,
+    min_wal: FileNumber,
+) -> Vec<VersionEdit> {
     let mut edits = Vec::new();
     if ctx.options.write_dbid_to_manifest {
         edits.push(VersionEdit { db_id: Some(ctx.db_id.clone()), ..VersionEdit::default() });

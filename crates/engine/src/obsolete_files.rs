@@ -130,7 +130,7 @@ pub fn drop_kept_wals(jobs: &JobContext) {
         state.recyclable_wals.split_off(asked)
     };
     for number in kept {
-        remove(&jobs.ctx, &file_name::wal(&jobs.ctx.wal_dir, FileNumber(number)));
+        remove(&jobs.ctx, &file_name::wal(&jobs.ctx.wal_dir, number));
     }
 }
 
@@ -175,7 +175,7 @@ fn remove(ctx: &DbContext, path: &Path) {
 }
 
 /// Numbers of the WALs that are not needed any more, but for those that are kept to be recycled.
-fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: u64) -> Vec<u64> {
+fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: FileNumber) -> Vec<FileNumber> {
     let mut obsolete = Vec::new();
     while state.live_wals.front().is_some_and(|wal| wal.number < needed) {
         let wal = state.live_wals.pop_front().expect("front exists");
@@ -208,9 +208,9 @@ pub fn block_caches(state: &DbState) -> Vec<Arc<Cache>> {
 pub fn remove_leftovers(
     ctx: &DbContext,
     live: &BTreeSet<FileNumber>,
-    min_wal: u64,
+    min_wal: FileNumber,
     manifest: FileNumber,
-    limit: u64,
+    limit: FileNumber,
 ) -> Result<()> {
     let names = ctx.env.fs.list(&ctx.path)?;
     let mut options: Vec<FileNumber> = names
@@ -225,7 +225,7 @@ pub fn remove_leftovers(
     for name in names {
         let obsolete = match file_name::parse(&name) {
             Some(FileKind::Table(number) | FileKind::Blob(number)) => {
-                number.0 < limit && !live.contains(&number)
+                number < limit && !live.contains(&number)
             }
             Some(FileKind::Manifest(number)) => number < manifest,
             Some(FileKind::Options(number)) => oldest_options.is_some_and(|oldest| number < oldest),
@@ -245,7 +245,7 @@ pub fn remove_leftovers(
             }) else {
                 continue;
             };
-            if number.0 < limit && !live.contains(&number) {
+            if number < limit && !live.contains(&number) {
                 ctx.env.fs.remove_file(&dir.join(&name))?;
                 log_line!(ctx, "removed leftover {}", dir.join(&name).display());
             }
@@ -253,9 +253,9 @@ pub fn remove_leftovers(
     }
     for name in ctx.env.fs.list(&ctx.wal_dir)? {
         let Some(FileKind::Wal(number)) = file_name::parse(&name) else { continue };
-        if number.0 < min_wal && wal_archive::is_on(&ctx.options) {
-            wal_archive::discard(ctx, number.0);
-        } else if number.0 < min_wal {
+        if number < min_wal && wal_archive::is_on(&ctx.options) {
+            wal_archive::discard(ctx, number);
+        } else if number < min_wal {
             ctx.env.fs.remove_file(&ctx.wal_dir.join(&name))?;
             log_line!(ctx, "removed leftover {name}");
         }

@@ -136,8 +136,8 @@ fn create_if_missing(path: &Path, options: &DbOptions, env: &Env) -> Result<()> 
     }
     let edit = VersionEdit {
         db_id: options.write_dbid_to_manifest.then_some(db_id),
-        log_number: Some(0),
-        next_file_number: Some(2),
+        log_number: Some(FileNumber::NONE),
+        next_file_number: Some(FileNumber(2)),
         last_sequence: Some(SeqNum::ZERO),
         ..VersionEdit::default()
     };
@@ -160,14 +160,14 @@ fn start(
     }
     recovery::flush_recovered(&ctx, &mut state, wal_number)?;
     let wal = Wal::create(&ctx, wal_number, None)?;
-    let manifest_number = FileNumber(ctx.new_file_number());
-    let min_wal = wal_number.min(state.prepared.oldest_wal().unwrap_or(u64::MAX));
+    let manifest_number = ctx.new_file_number();
+    let min_wal = wal_number.min(state.prepared.oldest_wal().unwrap_or(FileNumber::MAX));
     let kept = wal_files.into_iter().filter(|(number, _)| *number >= min_wal);
     state.live_wals.extend(kept.map(|(number, size_bytes)| LiveWal { number, size_bytes }));
     if !state.prepared.is_empty() {
         // A decision that is synced says nothing without what was prepared, which perhaps never was synced.
         for wal in &state.live_wals {
-            ctx.env.fs.sync_file(&file_name::wal(&ctx.wal_dir, FileNumber(wal.number)))?;
+            ctx.env.fs.sync_file(&file_name::wal(&ctx.wal_dir, wal.number))?;
         }
         ctx.env.fs.sync_dir(&ctx.wal_dir)?;
     }

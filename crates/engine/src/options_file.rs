@@ -90,7 +90,7 @@ pub fn write_to(core: &Core, dir: &Path) -> Result<()> {
         .map(|cf| (cf.name().to_string(), (**cf.options.load()).clone()))
         .collect();
     let text = options_file::print(&core.ctx.live.load(), &families);
-    let number = FileNumber(core.ctx.new_file_number());
+    let number = core.ctx.new_file_number();
     let path = file_name::options(dir, number);
     let temporary = dir.join(format!("OPTIONS-{:06}.dbtmp", number.0));
     core.ctx.env.fs.replace(&path, &temporary, text.as_bytes())

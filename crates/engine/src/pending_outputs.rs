@@ -23,7 +23,7 @@ impl PendingOutputs {
 
     /// A number for a new output.
     pub fn reserve(&self) -> FileNumber {
-        let number = FileNumber(self.ctx.new_file_number());
+        let number = self.ctx.new_file_number();
         self.numbers.lock().push(number);
         number
     }
@@ -149,6 +149,6 @@ mod tests {
         let parts = Parts::new();
         let pending = PendingOutputs::new(&parts.ctx);
         let (first, second) = (pending.reserve(), pending.reserve());
-        assert!(first < second && second.0 < parts.ctx.next_file_number());
+        assert!(first < second && second < parts.ctx.next_file_number());
     }
 }

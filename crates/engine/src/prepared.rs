@@ -11,7 +11,7 @@
 
 use crate::batch::apply::insert;
 use crate::batch::codec::{self, Item, Marker, Record, WriteBatch};
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{Error, FileNumber, Result, SeqNum};
 use outcrop_memtable::MemTable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub struct PreparedTransactions {
 #[derive(Debug)]
 struct Prepared {
     /// The WAL it is in.
-    wal: u64,
+    wal: FileNumber,
     writes: Arc<WriteBatch>,
     /// A transaction object has it in hand.
     owned: bool,
@@ -43,12 +43,12 @@ impl PreparedTransactions {
     }
 
     /// The WAL that `name` is in, and its writes.
-    pub fn get(&self, name: &[u8]) -> Option<(u64, Arc<WriteBatch>)> {
+    pub fn get(&self, name: &[u8]) -> Option<(FileNumber, Arc<WriteBatch>)> {
         self.waiting.get(name).map(|prepared| (prepared.wal, prepared.writes.clone()))
     }
 
     /// `name` was prepared in `wal`, by a transaction that goes on.
-    pub fn add(&mut self, name: &[u8], wal: u64, writes: Arc<WriteBatch>) {
+    pub fn add(&mut self, name: &[u8], wal: FileNumber, writes: Arc<WriteBatch>) {
         let owned = self.waiting.get(name).is_none_or(|known| known.owned);
         self.waiting.insert(name.to_vec(), Prepared { wal, writes, owned });
     }
@@ -81,7 +81,7 @@ impl PreparedTransactions {
     }
 
     /// The oldest WAL that one is in.
-    pub fn oldest_wal(&self) -> Option<u64> {
+    pub fn oldest_wal(&self) -> Option<FileNumber> {
         self.waiting.values().map(|prepared| prepared.wal).min()
     }
 
@@ -93,7 +93,7 @@ impl PreparedTransactions {
         &mut self,
         bytes: &[u8],
         first: SeqNum,
-        wal: u64,
+        wal: FileNumber,
         memtable_of: impl Fn(u32) -> Option<&'m MemTable>,
     ) -> Result<u64> {
         let mut count = 0;
@@ -179,7 +179,7 @@ mod tests {
         let memtable = MemTable::new(Comparator::Bytewise, 1 << 16, &Arc::new(MemTablePool::new(0)));
         let mut prepared = PreparedTransactions::default();
         let mut replay = |bytes: &[u8], first: u64, wal| {
-            prepared.replay(bytes, SeqNum(first), wal, |_| Some(&memtable)).unwrap()
+            prepared.replay(bytes, SeqNum(first), FileNumber(wal), |_| Some(&memtable)).unwrap()
         };
         assert_eq!(replay(&record(&[BEGIN, &put("a", "1"), &put("b", "2"), &marker(0x0A, "t1")]), 5, 7), 0);
         assert_eq!(replay(&record(&[BEGIN, &put("c", "3"), &marker(0x0A, "t2")]), 5, 8), 0);
@@ -193,14 +193,17 @@ mod tests {
         );
         assert_eq!((value(&memtable, "c"), value(&memtable, "d")), (None, None));
         assert_eq!(prepared.names().collect::<Vec<_>>(), [b"t3"]);
-        assert_eq!(prepared.oldest_wal(), Some(9));
+        assert_eq!(prepared.oldest_wal(), Some(FileNumber(9)));
     }
 
     #[test]
     fn markers_out_of_place_are_corruption() {
         let mut prepared = PreparedTransactions::default();
         for parts in [&[BEGIN][..], &[&marker(0x0A, "t")], &[BEGIN, BEGIN], &[BEGIN, &marker(0x0B, "t")]] {
-            assert!(prepared.replay(&record(parts), SeqNum(1), 1, |_| None).is_err(), "{parts:?}");
+            assert!(
+                prepared.replay(&record(parts), SeqNum(1), FileNumber(1), |_| None).is_err(),
+                "{parts:?}"
+            );
         }
     }
 }

@@ -132,7 +132,7 @@ fn db_property_int(core: &Core, state: &DbState, name: &str) -> Option<u64> {
         "actual-delayed-write-rate" => core.versions.stall.delayed_rate(),
         "is-write-stopped" => u64::from(core.versions.stall.condition() == StallCondition::Stopped),
         "is-file-deletions-enabled" => u64::from(!state.keeps_files()),
-        "min-log-number-to-keep" => state.min_wal_needed(core.versions.current_wal()),
+        "min-log-number-to-keep" => state.min_wal_needed(core.versions.current_wal()).0,
         _ => return None,
     })
 }

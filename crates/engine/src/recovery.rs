@@ -43,9 +43,9 @@ pub struct Recovered {
     /// WALs that the MANIFEST keeps track of.
     pub wals: WalSet,
     /// WALs there are, with their sizes in bytes, oldest first.
-    pub wal_files: Vec<(u64, u64)>,
+    pub wal_files: Vec<(FileNumber, u64)>,
     /// Above every file number found.
-    pub next_file_number: u64,
+    pub next_file_number: FileNumber,
     /// Column families that were named but do not exist.
     pub to_create: Vec<ColumnFamilyDescriptor>,
 }
@@ -101,7 +101,7 @@ pub fn recover(
         last_seq: manifest.last_sequence,
         wals: manifest.wals,
         wal_files: Vec::new(),
-        next_file_number: manifest.next_file_number.max(highest_file_number(path, env, descriptors)? + 1),
+        next_file_number: manifest.next_file_number.max(highest_file_number(path, env, descriptors)?.next()),
         to_create,
     };
     // Before the tables are opened, which takes longer: a writer beside writes over the WALs.
@@ -124,7 +124,7 @@ fn read_manifest(
     env: &Env,
     comparator_of: &dyn Fn(&str) -> Option<Comparator>,
     num_levels_of: &dyn Fn(&str) -> usize,
-) -> Result<(RecoveredManifest, Vec<u64>)> {
+) -> Result<(RecoveredManifest, Vec<FileNumber>)> {
     for _ in 0..MANIFEST_READS {
         let before = ManifestStamp::of(path, env)?;
         let manifest = recover_manifest(&*env.fs, path, comparator_of, num_levels_of, true)?;
@@ -197,16 +197,16 @@ fn identity(path: &Path, env: &Env, recorded: Option<String>) -> Result<(String,
 }
 
 /// The highest number of a file in any directory of the database.
-fn highest_file_number(path: &Path, env: &Env, descriptors: &[ColumnFamilyDescriptor]) -> Result<u64> {
+fn highest_file_number(path: &Path, env: &Env, descriptors: &[ColumnFamilyDescriptor]) -> Result<FileNumber> {
     let of = |name: &String| match file_name::parse(name)? {
-        FileKind::Manifest(n) | FileKind::Table(n) | FileKind::Wal(n) | FileKind::Options(n) => Some(n.0),
-        FileKind::Blob(n) | FileKind::Temp(n) => Some(n.0),
+        FileKind::Manifest(n) | FileKind::Table(n) | FileKind::Wal(n) | FileKind::Options(n) => Some(n),
+        FileKind::Blob(n) | FileKind::Temp(n) => Some(n),
         _ => None,
     };
-    let mut highest = env.fs.list(path)?.iter().filter_map(of).max().unwrap_or(0);
+    let mut highest = env.fs.list(path)?.iter().filter_map(of).max().unwrap_or_default();
     for DbPath { path, .. } in descriptors.iter().flat_map(|descriptor| &descriptor.options.cf_paths) {
         if env.fs.exists(path)? {
-            highest = highest.max(env.fs.list(path)?.iter().filter_map(of).max().unwrap_or(0));
+            highest = highest.max(env.fs.list(path)?.iter().filter_map(of).max().unwrap_or_default());
         }
     }
     Ok(highest)
@@ -249,9 +249,16 @@ fn open_tables(
 ) -> Result<()> {
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(env);
-    let ctx =
-        DbContext::new(env.clone(), path.to_path_buf(), options.clone(), identity, log, pool.clone(), 0)
-            .counted_by(statistics.cloned());
+    let ctx = DbContext::new(
+        env.clone(),
+        path.to_path_buf(),
+        options.clone(),
+        identity,
+        log,
+        pool.clone(),
+        FileNumber::NONE,
+    )
+    .counted_by(statistics.cloned());
     for cf in recovered.state.column_families.values() {
         for (level, file) in cf.version.files() {
             file.runtime.from_flush.store(level == 0, Ordering::Relaxed);
@@ -268,15 +275,15 @@ fn open_tables(
 }
 
 /// Numbers of the WAL files there are, ascending.
-fn wal_numbers(path: &Path, options: &DbOptions, env: &Env) -> Result<Vec<u64>> {
+fn wal_numbers(path: &Path, options: &DbOptions, env: &Env) -> Result<Vec<FileNumber>> {
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
     if !env.fs.exists(wal_dir)? {
         return Ok(Vec::new());
     }
     let names = env.fs.list(wal_dir)?.into_iter();
-    let mut wals: Vec<u64> = names
+    let mut wals: Vec<FileNumber> = names
         .filter_map(|name| match file_name::parse(&name) {
-            Some(FileKind::Wal(number)) => Some(number.0),
+            Some(FileKind::Wal(number)) => Some(number),
             _ => None,
         })
         .collect();
@@ -289,15 +296,15 @@ fn replay_wals(
     path: &Path,
     options: &DbOptions,
     env: &Env,
-    wals: Vec<u64>,
-    min_log_number_to_keep: u64,
+    wals: Vec<FileNumber>,
+    min_log_number_to_keep: FileNumber,
     recovered: &mut Recovered,
 ) -> Result<()> {
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
     let log_numbers = recovered.state.column_families.values().map(|cf| cf.log_number);
-    let min_wal = min_log_number_to_keep.max(log_numbers.min().unwrap_or(0));
+    let min_wal = min_log_number_to_keep.max(log_numbers.min().unwrap_or_default());
     if let Some(&last) = wals.last() {
-        recovered.next_file_number = recovered.next_file_number.max(last + 1);
+        recovered.next_file_number = recovered.next_file_number.max(last.next());
     }
     let mode = options.wal_recovery_mode;
     let replay = |recovered: &Recovered| Replay {
@@ -311,8 +318,10 @@ fn replay_wals(
     // All their writes are in tables. They are there for what was prepared in them, and were durable before those tables:
     // damage after that says nothing about later WALs.
     let mut early = replay(recovered);
-    let kept = min_log_number_to_keep.max(1);
-    for wal in wals.iter().filter(|wal| (kept..min_wal).contains(wal) && min_log_number_to_keep > 0) {
+    let kept = min_log_number_to_keep.max(FileNumber::NONE.next());
+    for wal in
+        wals.iter().filter(|wal| (kept..min_wal).contains(wal) && min_log_number_to_keep > FileNumber::NONE)
+    {
         early.wal(env, wal_dir, *wal, recovered)?;
     }
     let mut replay = Replay { last_read: early.last_read, ..replay(recovered) };
@@ -321,7 +330,7 @@ fn replay_wals(
     }
     for wal in wals {
         // One that a writer beside has removed meanwhile is not this database's.
-        let size = env.fs.file_size(&file_name::wal(wal_dir, FileNumber(wal))).unwrap_or(0);
+        let size = env.fs.file_size(&file_name::wal(wal_dir, wal)).unwrap_or(0);
         recovered.wal_files.push((wal, size));
     }
     replay.check_tables_are_not_ahead(recovered)
@@ -337,7 +346,7 @@ struct Replay {
     /// At or above what tables hold.
     last_in_tables: SeqNum,
     /// WALs below this number may be gone.
-    needed_from: u64,
+    needed_from: FileNumber,
     /// The WAL that was read last, as the one after it should name it.
     last_read: Option<Predecessor>,
 }
@@ -345,14 +354,14 @@ struct Replay {
 /// Why a point-in-time replay stopped.
 enum Stop {
     /// Damage in this WAL.
-    Damage(u64, Error),
+    Damage(FileNumber, Error),
     /// A WAL that was not cut where it ended: the power may have taken its end.
     OpenEnd,
 }
 
 impl Replay {
-    fn wal(&mut self, env: &Env, dir: &Path, number: u64, recovered: &mut Recovered) -> Result<()> {
-        let path = file_name::wal(dir, FileNumber(number));
+    fn wal(&mut self, env: &Env, dir: &Path, number: FileNumber, recovered: &mut Recovered) -> Result<()> {
+        let path = file_name::wal(dir, number);
         let file = env.fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
         let start = first_header(&*file)?;
         self.records(file.clone(), number, &path, recovered)?;
@@ -368,11 +377,11 @@ impl Replay {
     fn records(
         &mut self,
         file: Arc<dyn ReadFile>,
-        number: u64,
+        number: FileNumber,
         path: &Path,
         recovered: &mut Recovered,
     ) -> Result<()> {
-        let mut reader = LogReader::new(file, number, self.mode);
+        let mut reader = LogReader::new(file, number.0, self.mode);
         let mut last_sequence = 0;
         let done = self.records_of(&mut reader, number, path, &mut last_sequence, recovered);
         self.last_read = Some(Predecessor { number, size_bytes: reader.end_offset(), last_sequence });
@@ -382,7 +391,7 @@ impl Replay {
     fn records_of(
         &mut self,
         reader: &mut LogReader,
-        number: u64,
+        number: FileNumber,
         path: &Path,
         last_sequence: &mut u64,
         recovered: &mut Recovered,
@@ -439,7 +448,7 @@ impl Replay {
     /// not as long as it was.
     ///
     /// Source: RocksDB `db/log_reader.cc`, `MaybeVerifyPredecessorWALInfo`.
-    fn lost_predecessor(&self, reader: &mut LogReader, path: &Path) -> Option<(u64, Error)> {
+    fn lost_predecessor(&self, reader: &mut LogReader, path: &Path) -> Option<(FileNumber, Error)> {
         let named = reader.take_predecessor()?;
         if self.stopped.is_some() || self.mode == WalRecoveryMode::SkipAnyCorruptedRecords {
             return None;
@@ -457,7 +466,7 @@ impl Replay {
     }
 
     /// The verdict on damage: true if this WAL is over.
-    fn report(&mut self, wal: u64, error: Error) -> Result<bool> {
+    fn report(&mut self, wal: FileNumber, error: Error) -> Result<bool> {
         match self.mode {
             WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency => {
                 Err(error)
@@ -474,7 +483,7 @@ impl Replay {
     }
 
     /// Applies one record. After damage, only one that goes on exactly where the replay stopped.
-    fn record(&mut self, record: &[u8], wal: u64, recovered: &mut Recovered) -> Result<()> {
+    fn record(&mut self, record: &[u8], wal: FileNumber, recovered: &mut Recovered) -> Result<()> {
         if record.len() < codec::HEADER_LEN {
             return Err(Error::corruption(format!("a record of {} bytes is no write batch", record.len())));
         }
@@ -541,10 +550,10 @@ struct FirstHeader([u8; outcrop_record::RECYCLABLE_HEADER_LEN]);
 
 impl FirstHeader {
     /// False if the WAL `number` has no record yet: its bytes belong to another log, and are about to be written over.
-    fn is_of(&self, number: u64) -> bool {
+    fn is_of(&self, number: FileNumber) -> bool {
         let [.., a, b, c, d] = self.0;
         !outcrop_record::is_recyclable(self.0[outcrop_record::HEADER_LEN - 1])
-            || u32::from_le_bytes([a, b, c, d]) == number as u32
+            || u32::from_le_bytes([a, b, c, d]) == number.0 as u32
     }
 }
 
@@ -556,7 +565,7 @@ impl FirstHeader {
 /// Source: RocksDB `util/udt_util.cc`, `HandleWriteBatchTimestampSizeDifference`.
 fn check_timestamps(
     record: &[u8],
-    wal: u64,
+    wal: FileNumber,
     recorded: &BTreeMap<u32, u16>,
     recovered: &Recovered,
 ) -> Result<()> {
@@ -598,10 +607,10 @@ fn check_batch(record: &[u8]) -> Result<()> {
 }
 
 /// Writes replayed data to L0 tables, so that the WALs it came from are not needed any more.
-pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: u64) -> Result<()> {
+pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: FileNumber) -> Result<()> {
     for cf in state.column_families.values_mut() {
         if !cf.memtable.is_empty() {
-            let reserve = || FileNumber(ctx.new_file_number());
+            let reserve = || ctx.new_file_number();
             let memtable = cf.memtable.clone();
             let written = write_l0(ctx, &cf.cf, &[&memtable], Default::default(), cf.next_epoch, &reserve)?;
             cf.next_epoch += 1;

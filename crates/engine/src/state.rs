@@ -27,7 +27,7 @@ pub struct SealedMemTable {
     /// Its contents.
     pub memtable: Arc<MemTable>,
     /// The first WAL that holds none of its data: once it is flushed, older WALs are not needed for it.
-    pub next_wal: u64,
+    pub next_wal: FileNumber,
     /// The last sequence number that was given when it was sealed: entries with it or a smaller one are in older WALs.
     pub last_seq: SeqNum,
     /// Why it was sealed.
@@ -65,7 +65,7 @@ pub struct CfState {
     /// Its tables.
     pub version: Arc<Version>,
     /// All data in WALs below this number is in tables.
-    pub log_number: u64,
+    pub log_number: FileNumber,
     /// Epoch of the next flush.
     pub next_epoch: u64,
     /// A flush job owns the front of `sealed`.
@@ -103,7 +103,7 @@ impl CfState {
         id: u32,
         descriptor: &ColumnFamilyDescriptor,
         version: Arc<Version>,
-        log_number: u64,
+        log_number: FileNumber,
         next_epoch: u64,
         pool: &Arc<MemTablePool>,
     ) -> CfState {
@@ -173,11 +173,11 @@ impl CfState {
         }
     }
 
-    /// The oldest WAL that is needed for writes of prepared transactions in memtables that `counts`; `u64::MAX` if there is none.
-    pub fn oldest_prepared_wal(&self, counts: impl Fn(&Arc<MemTable>) -> bool) -> u64 {
+    /// The oldest WAL that is needed for writes of prepared transactions in memtables that `counts`; [`FileNumber::MAX`] if there is none.
+    pub fn oldest_prepared_wal(&self, counts: impl Fn(&Arc<MemTable>) -> bool) -> FileNumber {
         let sealed = self.sealed.iter().map(|sealed| &sealed.memtable);
         let memtables = sealed.chain([&self.memtable]).filter(|memtable| counts(memtable));
-        memtables.map(|memtable| memtable.oldest_prepared_wal()).min().unwrap_or(u64::MAX)
+        memtables.map(|memtable| memtable.oldest_prepared_wal()).min().unwrap_or(FileNumber::MAX)
     }
 
     /// The input of a picker, under `options`.
@@ -250,7 +250,7 @@ impl CfState {
 #[derive(Clone, Copy, Debug)]
 pub struct LiveWal {
     /// Its file number.
-    pub number: u64,
+    pub number: FileNumber,
     /// Bytes written to it so far; exact once it is closed.
     pub size_bytes: u64,
 }
@@ -266,7 +266,7 @@ pub struct DbState {
     /// Transactions found prepared and not decided.
     pub prepared: PreparedTransactions,
     /// Obsolete WALs, whose files later ones recycle.
-    pub recyclable_wals: Vec<u64>,
+    pub recyclable_wals: Vec<FileNumber>,
     /// Once set, writes are refused and background work rests, until resumed.
     pub background_error: Option<Error>,
     /// How bad the background error is; nothing without one.
@@ -347,7 +347,7 @@ impl DbState {
     /// The oldest WAL any column family still needs, given that `current_wal` is being written.
     ///
     /// A column family with nothing in memory needs none.
-    pub fn min_wal_needed(&self, current_wal: u64) -> u64 {
+    pub fn min_wal_needed(&self, current_wal: FileNumber) -> FileNumber {
         let needed = |cf: &CfState| {
             if cf.sealed.is_empty() && cf.memtable.is_empty() {
                 return current_wal;
@@ -355,7 +355,7 @@ impl DbState {
             cf.log_number.min(cf.oldest_prepared_wal(|_| true))
         };
         let oldest = self.column_families.values().map(needed).min().unwrap_or(current_wal);
-        oldest.min(current_wal).min(self.prepared.oldest_wal().unwrap_or(u64::MAX))
+        oldest.min(current_wal).min(self.prepared.oldest_wal().unwrap_or(FileNumber::MAX))
     }
 }
 
@@ -406,9 +406,9 @@ mod tests {
     fn the_oldest_wal_with_rows_in_memory_is_needed() {
         let parts = Parts::new();
         let needed = |current| parts.versions.state.lock().min_wal_needed(current);
-        assert_eq!(needed(9), 9, "nothing is in memory");
+        assert_eq!(needed(FileNumber(9)), FileNumber(9), "nothing is in memory");
         parts.put("a", "1");
-        assert_eq!(needed(9), FIRST_WAL);
+        assert_eq!(needed(FileNumber(9)), FIRST_WAL);
         parts.seal(&[0]);
         assert_eq!(needed(parts.versions.current_wal()), FIRST_WAL);
         parts.flush();

@@ -181,8 +181,8 @@ fn write_blob_files(text: &mut String, state: &CfState) {
 /// An internal key for people.
 fn shown_key(key: &[u8]) -> String {
     let hex: String = user_key(key).iter().map(|byte| format!("{byte:02X}")).collect();
-    let (_, packed) = split(key);
-    format!("'{hex}' seq:{}, type:{}", packed >> 8, packed & 0xFF)
+    let (_, trailer) = split(key);
+    format!("'{hex}' seq:{}, type:{}", trailer.seq().0, trailer.type_byte())
 }
 
 /// The counts of `rocksdb.cf-write-stall-stats` in its order; the last two are sums of those after the first two.

@@ -65,14 +65,14 @@ impl VersionSet {
         state: DbState,
         manifest: Manifest,
         last_seq: SeqNum,
-        current_wal: u64,
+        current_wal: FileNumber,
     ) -> VersionSet {
         let stall = WriteStall::new(ctx.options.delayed_write_rate, ctx.pacing.urgent.clone());
         stall.update(&state);
         VersionSet {
             visible_seq: CacheLine(AtomicU64::new(last_seq.0)),
             write_refused: AtomicBool::new(false),
-            current_wal: AtomicU64::new(current_wal),
+            current_wal: AtomicU64::new(current_wal.0),
             wal_readers: AtomicUsize::new(0),
             stall,
             manifest: Mutex::new(manifest),
@@ -110,14 +110,14 @@ impl VersionSet {
     }
 
     /// The WAL being written.
-    pub fn current_wal(&self) -> u64 {
-        self.current_wal.load(Ordering::Relaxed)
+    pub fn current_wal(&self) -> FileNumber {
+        FileNumber(self.current_wal.load(Ordering::Relaxed))
     }
 
     /// Another WAL is being written. Takes the state to show that it is locked.
-    pub fn set_current_wal(&self, number: u64, _state: &mut DbState) {
+    pub fn set_current_wal(&self, number: FileNumber, _state: &mut DbState) {
         // Relaxed: read only to compute which WALs may go, under the state lock.
-        self.current_wal.store(number, Ordering::Relaxed);
+        self.current_wal.store(number.0, Ordering::Relaxed);
     }
 
     /// The error of whatever would write, if the database is only read.
@@ -140,7 +140,7 @@ impl VersionSet {
     /// and is undecided or in a memtable.
     pub fn needs_synced_wals(&self) -> bool {
         let state = self.state.lock();
-        let in_memtable = |cf: &CfState| cf.oldest_prepared_wal(|_| true) != u64::MAX;
+        let in_memtable = |cf: &CfState| cf.oldest_prepared_wal(|_| true) != FileNumber::MAX;
         state.column_families.len() > 1
             || !state.prepared.is_empty()
             || state.column_families.values().any(in_memtable)
@@ -305,7 +305,7 @@ impl VersionSet {
 
     /// Writes the present state as a new MANIFEST and goes on with that one.
     fn replace_manifest(&self, manifest: &mut Manifest) -> std::result::Result<(), Unchanged> {
-        let number = FileNumber(self.ctx.new_file_number());
+        let number = self.ctx.new_file_number();
         let mut snapshot = {
             let state = self.state.lock();
             let last_seq = manifest.last_sequence;
@@ -344,7 +344,7 @@ impl VersionSet {
         let wal = self.current_wal();
         let edits = || {
             let state = self.state.lock();
-            let needed = wal.min(state.prepared.oldest_wal().unwrap_or(u64::MAX));
+            let needed = wal.min(state.prepared.oldest_wal().unwrap_or(FileNumber::MAX));
             let edit = |id: &u32| VersionEdit {
                 log_number: Some(wal),
                 min_log_number_to_keep: Some(needed),

@@ -37,8 +37,8 @@ pub fn prepare(ctx: &DbContext) -> Result<()> {
 }
 
 /// WAL `number` is not needed any more: it is archived or removed. Best effort: the next open finds a file that stays.
-pub fn discard(ctx: &DbContext, number: u64) {
-    let path = file_name::wal(&ctx.wal_dir, FileNumber(number));
+pub fn discard(ctx: &DbContext, number: FileNumber) {
+    let path = file_name::wal(&ctx.wal_dir, number);
     if !is_on(&ctx.options) {
         match ctx.env.fs.remove_file(&path) {
             Ok(()) => log_line!(ctx, "removed {}", path.display()),
@@ -46,24 +46,24 @@ pub fn discard(ctx: &DbContext, number: u64) {
         }
         return;
     }
-    match ctx.env.fs.rename(&path, &file_name::wal(&dir(&ctx.wal_dir), FileNumber(number))) {
+    match ctx.env.fs.rename(&path, &file_name::wal(&dir(&ctx.wal_dir), number)) {
         Ok(()) => log_line!(ctx, "archived {}", path.display()),
         Err(error) => log_line!(ctx, "could not archive {}: {error}", path.display()),
     }
 }
 
 /// Numbers of the archived WALs, ascending; none if there is no archive.
-pub fn numbers(ctx: &DbContext) -> Result<Vec<u64>> {
+pub fn numbers(ctx: &DbContext) -> Result<Vec<FileNumber>> {
     let dir = dir(&ctx.wal_dir);
     if !ctx.env.fs.exists(&dir)? {
         return Ok(Vec::new());
     }
     let names = ctx.env.fs.list(&dir)?;
     let number = |name: String| match file_name::parse(&name) {
-        Some(FileKind::Wal(number)) => Some(number.0),
+        Some(FileKind::Wal(number)) => Some(number),
         _ => None,
     };
-    let mut numbers: Vec<u64> = names.into_iter().filter_map(number).collect();
+    let mut numbers: Vec<FileNumber> = names.into_iter().filter_map(number).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }
@@ -71,7 +71,7 @@ pub fn numbers(ctx: &DbContext) -> Result<Vec<u64>> {
 /// One archived WAL.
 #[derive(Clone, Copy, Debug)]
 struct Archived {
-    number: u64,
+    number: FileNumber,
     bytes: u64,
     /// When it was written last, seconds since the epoch, if the file system knows.
     modified: Option<u64>,
@@ -95,14 +95,14 @@ pub fn purge(ctx: &DbContext) {
     ctx.archive_purged.store(now, Ordering::Relaxed);
     let dir = dir(&ctx.wal_dir);
     let found = numbers(ctx).unwrap_or_default().into_iter().filter_map(|number| {
-        let path = file_name::wal(&dir, FileNumber(number));
+        let path = file_name::wal(&dir, number);
         let bytes = ctx.env.fs.file_size(&path).ok()?;
         let modified = ctx.env.fs.modified_seconds(&path).unwrap_or(None);
         Some(Archived { number, bytes, modified })
     });
     let found: Vec<Archived> = found.collect();
     for number in surplus(&found, now, &ctx.options) {
-        let path = file_name::wal(&dir, FileNumber(number));
+        let path = file_name::wal(&dir, number);
         match ctx.env.fs.remove_file(&path) {
             Ok(()) => log_line!(ctx, "removed {} from the archive", path.display()),
             Err(error) => log_line!(ctx, "could not remove {}: {error}", path.display()),
@@ -111,7 +111,7 @@ pub fn purge(ctx: &DbContext) {
 }
 
 /// The files of `found`, ascending, that are to go at second `now`.
-fn surplus(found: &[Archived], now: u64, options: &DbOptions) -> Vec<u64> {
+fn surplus(found: &[Archived], now: u64, options: &DbOptions) -> Vec<FileNumber> {
     let ttl = options.wal_ttl_seconds;
     let expired = |file: &Archived| ttl > 0 && file.modified.is_some_and(|at| at <= now && now - at > ttl);
     let (mut gone, mut left): (Vec<Archived>, Vec<Archived>) = found.iter().partition(|file| expired(file));
@@ -134,9 +134,13 @@ mod tests {
         let options = DbOptions { wal_ttl_seconds: ttl, wal_size_limit_mb: limit, ..DbOptions::default() };
         let found: Vec<Archived> = found
             .iter()
-            .map(|(number, bytes, modified)| Archived { number: *number, bytes: *bytes, modified: *modified })
+            .map(|(number, bytes, modified)| Archived {
+                number: FileNumber(*number),
+                bytes: *bytes,
+                modified: *modified,
+            })
             .collect();
-        surplus(&found, 1000, &options)
+        surplus(&found, 1000, &options).iter().map(|number| number.0).collect()
     }
 
     #[test]

@@ -13,18 +13,18 @@
 use crate::manifest_file::Manifest;
 use crate::version_set::{Unchanged, VersionSet};
 use outcrop_base::Result;
-use outcrop_manifest::{VersionEdit, WalAddition};
+use outcrop_manifest::{FileNumber, VersionEdit, WalAddition};
 
 impl VersionSet {
     /// Writes down that of each WAL, by number, so many bytes are durable.
-    pub fn track_synced_wals(&self, synced: &[(u64, u64)]) -> Result<()> {
+    pub fn track_synced_wals(&self, synced: &[(FileNumber, u64)]) -> Result<()> {
         if synced.is_empty() || !self.ctx.options.track_and_verify_wals_in_manifest {
             return Ok(());
         }
         self.log_additions(synced).map_err(|failure| self.report_unchanged(failure))
     }
 
-    fn log_additions(&self, synced: &[(u64, u64)]) -> std::result::Result<(), Unchanged> {
+    fn log_additions(&self, synced: &[(FileNumber, u64)]) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
         self.ctx.check_not_closed().map_err(Unchanged::Refused)?;
@@ -42,14 +42,14 @@ impl VersionSet {
     }
 
     /// Writes down that WALs below `needed` may go, if one of them is tracked.
-    pub fn untrack_wals(&self, needed: u64) -> Result<()> {
+    pub fn untrack_wals(&self, needed: FileNumber) -> Result<()> {
         if !self.ctx.options.track_and_verify_wals_in_manifest {
             return Ok(());
         }
         self.log_deletion(needed).map_err(|failure| self.report_unchanged(failure))
     }
 
-    fn log_deletion(&self, needed: u64) -> std::result::Result<(), Unchanged> {
+    fn log_deletion(&self, needed: FileNumber) -> std::result::Result<(), Unchanged> {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
         self.ctx.check_not_closed().map_err(Unchanged::Refused)?;

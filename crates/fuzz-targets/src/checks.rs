@@ -1,7 +1,7 @@
 //! Reads a table in every way there is, and compares the answers.
 
 use crate::bytes_file::{PATH, file};
-use outcrop_base::keys::{ParsedKey, split};
+use outcrop_base::keys::{ParsedKey, Trailer, split};
 use outcrop_base::{Comparator, Error, Fragments, LookupKey, PrefixExtractor, Result, SeqNum};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_table::{Loading, TableIter, TableIterOptions, TableReader, TableReaderOptions};
@@ -153,10 +153,10 @@ fn look_up(
             found = Some((seq, value_type, value.to_vec()));
             ControlFlow::Break(())
         });
-        let (user_key, packed) = split(key);
-        iter.seek(user_key, packed);
+        let (user_key, trailer) = split(key);
+        iter.seek(user_key, trailer);
         let at = iter.valid().then(|| iter.key().to_vec());
-        iter.seek_for_prev(user_key, packed);
+        iter.seek_for_prev(user_key, trailer);
         let before = iter.valid().then(|| iter.key().to_vec());
         match got {
             Err(error) => named(&error),
@@ -182,7 +182,7 @@ fn look_up(
         {
             named(&error);
         }
-        iter.seek(absent, u64::MAX);
+        iter.seek(absent, Trailer::MAX);
         if let Err(error) = table.approximate_offset_of(absent) {
             named(&error);
         }

@@ -195,7 +195,8 @@ pub fn blob_file(input: &[u8]) {
             return;
         };
         let Some(key) = input.get(key_at..key_end) else { return };
-        let index = BlobIndex { file_number: 1, offset: key_end as u64, size, codec };
+        let index =
+            BlobIndex { file_number: outcrop_base::FileNumber(1), offset: key_end as u64, size, codec };
         match reader.get(key, &index, &mut value) {
             Ok(()) if codec == CompressionType::None => {
                 assert_eq!(Some(&value[..]), input.get(key_end..key_end + size as usize));

@@ -6,7 +6,7 @@
 use crate::assemble::{block, small_block};
 use crate::repair::for_each_block;
 use outcrop_base::coding::{put_length_prefixed, put_varint32};
-use outcrop_base::{Comparator, SeqNum, ValueType, keys, wide_columns};
+use outcrop_base::{Comparator, FileNumber, SeqNum, ValueType, keys, wide_columns};
 use outcrop_env::memory::MemoryFs;
 use outcrop_env::{FileSystem, OpenWrite, ReadFile};
 use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType, WalRecoveryMode};
@@ -107,7 +107,8 @@ fn by_hand() -> Seeds {
     add("wide_columns", "version-1", entity);
     add("wide_columns", "version-2", b"\x02\x02\x02\x02\x02\x01\x11\x00\x02\x03\x04bcabcREF!".to_vec());
     let mut index = Vec::new();
-    BlobIndex { file_number: 10, offset: 300, size: 77, codec: CompressionType::Lz4 }.encode(&mut index);
+    BlobIndex { file_number: FileNumber(10), offset: 300, size: 77, codec: CompressionType::Lz4 }
+        .encode(&mut index);
     add("blob_index", "lz4", index);
     add("ttl_value", "2026", b"token\x00\x00\x00\x6a".to_vec());
     add("options", "one", b"create_if_missing=true;write_buffer_size=16M".to_vec());

@@ -10,7 +10,7 @@
 use crate::blob_file::{BlobFile, Garbage};
 use crate::{FileNumber, TableFile, TableMeta};
 use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
-use outcrop_base::keys::{FOOTER_LEN, internal_key, packed_seq, split};
+use outcrop_base::keys::{Trailer, internal_key, split};
 use outcrop_base::{Error, Result, SeqNum, Timestamp, ValueType};
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -85,7 +85,7 @@ mod wal_field {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct WalAddition {
     /// Its file number.
-    pub number: u64,
+    pub number: FileNumber,
     /// Bytes of it that are durable; absent if only its existence was written down.
     pub synced_bytes: Option<u64>,
 }
@@ -102,13 +102,13 @@ pub struct VersionEdit {
     /// Versions of a key with timestamps below this may be gone but for the newest.
     pub full_history_low: Option<Timestamp>,
     /// All data of the column family in older WALs is in tables.
-    pub log_number: Option<u64>,
+    pub log_number: Option<FileNumber>,
     /// Above every file number in use.
-    pub next_file_number: Option<u64>,
+    pub next_file_number: Option<FileNumber>,
     /// At or above every sequence number in tables.
     pub last_sequence: Option<SeqNum>,
     /// Older WALs are not needed by any column family.
-    pub min_log_number_to_keep: Option<u64>,
+    pub min_log_number_to_keep: Option<FileNumber>,
     /// Highest column family id given out.
     pub max_column_family: Option<u32>,
     /// The column family the edit is about.
@@ -133,7 +133,7 @@ pub struct VersionEdit {
     /// and sequences.
     pub wal_additions: Vec<WalAddition>,
     /// WALs below this number are tracked no more; as with `wal_additions`, in an edit of its own.
-    pub wal_deletion: Option<u64>,
+    pub wal_deletion: Option<FileNumber>,
     /// Ignorable records this engine does not use, as read: (tag, payload).
     pub preserved: Vec<(u32, Vec<u8>)>,
 }
@@ -168,10 +168,10 @@ impl VersionEdit {
                 put_varint64(out, value);
             }
         };
-        number(tag::LOG_NUMBER, self.log_number);
-        number(tag::NEXT_FILE_NUMBER, self.next_file_number);
+        number(tag::LOG_NUMBER, self.log_number.map(|number| number.0));
+        number(tag::NEXT_FILE_NUMBER, self.next_file_number.map(|number| number.0));
         number(tag::MAX_COLUMN_FAMILY, self.max_column_family.map(u64::from));
-        number(tag::MIN_LOG_NUMBER_TO_KEEP, self.min_log_number_to_keep);
+        number(tag::MIN_LOG_NUMBER_TO_KEEP, self.min_log_number_to_keep.map(|number| number.0));
         number(tag::LAST_SEQUENCE, self.last_sequence.map(|seq| seq.0));
         for (level, key) in &self.compact_cursors {
             put_varint32(out, tag::COMPACT_CURSOR);
@@ -231,7 +231,7 @@ impl VersionEdit {
         }
         if let Some(number) = self.wal_deletion {
             let mut payload = Vec::new();
-            put_varint64(&mut payload, number);
+            put_varint64(&mut payload, number.0);
             put_varint32(out, tag::WAL_DELETION2);
             put_length_prefixed(out, &payload);
         }
@@ -266,8 +266,8 @@ impl VersionEdit {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
         match tag {
             tag::COMPARATOR => self.comparator = Some(text(decoder.length_prefixed()?)),
-            tag::LOG_NUMBER => self.log_number = Some(decoder.varint64()?),
-            tag::NEXT_FILE_NUMBER => self.next_file_number = Some(decoder.varint64()?),
+            tag::LOG_NUMBER => self.log_number = Some(FileNumber(decoder.varint64()?)),
+            tag::NEXT_FILE_NUMBER => self.next_file_number = Some(FileNumber(decoder.varint64()?)),
             tag::LAST_SEQUENCE => self.last_sequence = Some(sequence(decoder)?),
             tag::COMPACT_CURSOR => {
                 let level = decoder.varint32()?;
@@ -288,7 +288,7 @@ impl VersionEdit {
             tag::PREV_LOG_NUMBER => {
                 decoder.varint64()?;
             }
-            tag::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(decoder.varint64()?),
+            tag::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(FileNumber(decoder.varint64()?)),
             tag::COLUMN_FAMILY => self.column_family = decoder.varint32()?,
             tag::COLUMN_FAMILY_ADD => self.column_family_add = Some(text(decoder.length_prefixed()?)),
             tag::COLUMN_FAMILY_DROP => self.column_family_drop = true,
@@ -318,9 +318,9 @@ impl VersionEdit {
                 let mut payload = Decoder::new(decoder.length_prefixed()?);
                 self.wal_additions.push(decode_wal_addition(&mut payload)?);
             }
-            tag::WAL_DELETION => self.wal_deletion = Some(decoder.varint64()?),
+            tag::WAL_DELETION => self.wal_deletion = Some(FileNumber(decoder.varint64()?)),
             tag::WAL_DELETION2 => {
-                self.wal_deletion = Some(Decoder::new(decoder.length_prefixed()?).varint64()?);
+                self.wal_deletion = Some(FileNumber(Decoder::new(decoder.length_prefixed()?).varint64()?));
             }
             tag::FULL_HISTORY_TS_LOW => {
                 let low = decoder.length_prefixed()?;
@@ -341,8 +341,8 @@ impl VersionEdit {
         Some(Ok(()))
     }
 
-    fn keep_logs_from(&mut self, number: u64) {
-        self.min_log_number_to_keep = Some(self.min_log_number_to_keep.unwrap_or(0).max(number));
+    fn keep_logs_from(&mut self, number: FileNumber) {
+        self.min_log_number_to_keep = self.min_log_number_to_keep.max(Some(number));
     }
 
     fn decode_new_file(&mut self, tag: u32, decoder: &mut Decoder<'_>) -> Option<Result<()>> {
@@ -355,7 +355,7 @@ impl VersionEdit {
         file.size = decoder.varint64()?;
         file.smallest = decoder.length_prefixed()?.into();
         file.largest = decoder.length_prefixed()?.into();
-        if file.smallest.len() < FOOTER_LEN || file.largest.len() < FOOTER_LEN {
+        if file.smallest.len() < Trailer::LEN || file.largest.len() < Trailer::LEN {
             return None;
         }
         if tag == tag::NEW_FILE {
@@ -385,7 +385,7 @@ impl VersionEdit {
         let fixed = || Decoder::new(value).fixed64();
         match field {
             field::NEED_COMPACTION => file.marked_for_compaction = value == [1],
-            field::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(fixed()?),
+            field::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(FileNumber(fixed()?)),
             field::OLDEST_BLOB_FILE => {
                 file.oldest_blob_file = Some(FileNumber(varint()?)).filter(|n| n.0 != 0)
             }
@@ -439,7 +439,7 @@ fn sequence(decoder: &mut Decoder<'_>) -> Option<SeqNum> {
 
 /// A WAL's number and sizes.
 fn decode_wal_addition(decoder: &mut Decoder<'_>) -> Option<WalAddition> {
-    let mut wal = WalAddition { number: decoder.varint64()?, synced_bytes: None };
+    let mut wal = WalAddition { number: FileNumber(decoder.varint64()?), synced_bytes: None };
     loop {
         match decoder.varint32()? {
             wal_field::TERMINATE => return Some(wal),
@@ -451,7 +451,7 @@ fn decode_wal_addition(decoder: &mut Decoder<'_>) -> Option<WalAddition> {
 
 fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
     let mut payload = Vec::new();
-    put_varint64(&mut payload, wal.number);
+    put_varint64(&mut payload, wal.number.0);
     if let Some(bytes) = wal.synced_bytes {
         put_varint32(&mut payload, wal_field::SYNCED_SIZE);
         put_varint64(&mut payload, bytes);
@@ -467,9 +467,9 @@ fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
 /// is then written with the next larger sequence number: it comes before the same keys of this file, and after what the
 /// file before may hold of the user key, which is nothing newer than that.
 fn lower_bound(smallest: &[u8]) -> Cow<'_, [u8]> {
-    let (user_key, packed) = split(smallest);
-    let seq = packed_seq(packed);
-    if packed as u8 <= ValueType::DeletionWithTimestamp as u8 || seq == SeqNum::MAX {
+    let (user_key, trailer) = split(smallest);
+    let seq = trailer.seq();
+    if trailer.type_byte() <= ValueType::DeletionWithTimestamp as u8 || seq == SeqNum::MAX {
         return Cow::Borrowed(smallest);
     }
     Cow::Owned(internal_key(user_key, seq.plus(1), ValueType::Deletion))

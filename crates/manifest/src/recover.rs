@@ -23,7 +23,7 @@ pub struct RecoveredColumnFamily {
     /// Name of its key order; absent in very old databases.
     pub comparator_name: Option<String>,
     /// All its data in older WALs is in tables.
-    pub log_number: u64,
+    pub log_number: FileNumber,
     /// Versions with timestamps below this may be gone, but for the newest of each key.
     pub full_history_low: Option<Timestamp>,
     /// Its tables, every one with an epoch.
@@ -37,11 +37,11 @@ pub struct RecoveredManifest {
     /// Identity of the database, if it is recorded.
     pub db_id: Option<String>,
     /// Above every file number in use.
-    pub next_file_number: u64,
+    pub next_file_number: FileNumber,
     /// At or above every sequence number in tables.
     pub last_sequence: SeqNum,
     /// Older WALs are not needed.
-    pub min_log_number_to_keep: u64,
+    pub min_log_number_to_keep: FileNumber,
     /// Highest column family id ever given out.
     pub max_column_family: u32,
     /// WALs that are tracked.
@@ -56,7 +56,7 @@ struct Building {
     /// Tables have its user-defined timestamps, if there are some.
     persists_timestamps: bool,
     full_history_low: Option<Timestamp>,
-    log_number: u64,
+    log_number: FileNumber,
     /// The caller's key order.
     comparator: Option<Comparator>,
     builder: VersionBuilder,
@@ -150,9 +150,9 @@ struct State<'a> {
     column_families: BTreeMap<u32, Building>,
     db_id: Option<String>,
     saw_log_number: bool,
-    next_file_number: Option<u64>,
+    next_file_number: Option<FileNumber>,
     last_sequence: Option<SeqNum>,
-    min_log_number_to_keep: u64,
+    min_log_number_to_keep: FileNumber,
     max_column_family: u32,
     wals: WalSet,
 }
@@ -172,7 +172,7 @@ impl<'a> State<'a> {
             saw_log_number: false,
             next_file_number: None,
             last_sequence: None,
-            min_log_number_to_keep: 0,
+            min_log_number_to_keep: FileNumber::NONE,
             max_column_family: 0,
             wals: WalSet::default(),
         };
@@ -191,7 +191,7 @@ impl<'a> State<'a> {
             comparator_name: None,
             persists_timestamps: true,
             full_history_low: None,
-            log_number: 0,
+            log_number: FileNumber::NONE,
             comparator,
             builder,
         };
@@ -249,7 +249,7 @@ impl<'a> State<'a> {
         self.next_file_number = edit.next_file_number.or(self.next_file_number);
         self.last_sequence = edit.last_sequence.or(self.last_sequence);
         self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or(0));
-        let keep = edit.min_log_number_to_keep.unwrap_or(0);
+        let keep = edit.min_log_number_to_keep.unwrap_or_default();
         self.min_log_number_to_keep = self.min_log_number_to_keep.max(keep);
     }
 
@@ -259,7 +259,7 @@ impl<'a> State<'a> {
             return Err(missing("log number"));
         }
         let next_file_number = self.next_file_number.ok_or_else(|| missing("next file number"))?;
-        if next_file_number > MAX_FILE_NUMBER {
+        if next_file_number.0 > MAX_FILE_NUMBER {
             return Err(Error::corruption(format!("the MANIFEST says that file {next_file_number} is next")));
         }
         let last_sequence = self.last_sequence.ok_or_else(|| missing("last sequence number"))?;

@@ -4,17 +4,13 @@ use crate::edit::field;
 use crate::file_name;
 use outcrop_base::keys::user_key;
 use outcrop_base::range_tombstone::is_tombstone_end;
-use outcrop_base::{Comparator, Fragments, SeqNum};
+use outcrop_base::{Comparator, FileNumber, Fragments, SeqNum};
 use outcrop_table::TableReader;
 use std::cmp::Ordering;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, OnceLock};
-
-/// The number of a file; all files of a database draw from one counter.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct FileNumber(pub u64);
 
 /// The MANIFEST's facts about one table.
 #[derive(Clone, Default)]

@@ -4,7 +4,7 @@ use crate::{
     FileNumber, ManifestWriter, TableFile, Version, VersionBuilder, VersionEdit, WalAddition, WalSet,
     list_column_families, recover,
 };
-use outcrop_base::keys::internal_key;
+use outcrop_base::keys::{Trailer, internal_key};
 use outcrop_base::{Comparator, ErrorKind, Result, SeqNum, ValueType};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode;
@@ -57,9 +57,9 @@ fn rocksdbs_manifests_give_their_tables() {
         assert_eq!(files.len(), 1, "{name}");
         assert_eq!((files[0].0, files[0].1.number.0, files[0].1.size), (level, number, size), "{name}");
         assert_eq!(files[0].1.epoch, 1, "{name}: epochs are given where they lack");
-        assert!(recovered.next_file_number > number);
-        assert_eq!(recovered.column_families[0].log_number, 8, "{name}");
-        assert_eq!(recovered.min_log_number_to_keep, 8, "{name}");
+        assert!(recovered.next_file_number.0 > number);
+        assert_eq!(recovered.column_families[0].log_number, FileNumber(8), "{name}");
+        assert_eq!(recovered.min_log_number_to_keep, FileNumber(8), "{name}");
     }
     let recovered = read(&load_fixture("11.8.1-basic")).unwrap();
     assert_eq!(recovered.db_id.as_deref(), Some("77f5e21b-adfc-4e28-b5d1-7c2b1a2dbe15"));
@@ -152,14 +152,14 @@ fn a_manifest_round_trips_through_snapshot_edits_and_groups() {
     let dir = Path::new("/db");
     fs.create_dir_all_durably(dir).unwrap();
     let mut snapshot = VersionEdit { db_id: Some("id".into()), ..VersionEdit::default() };
-    (snapshot.log_number, snapshot.next_file_number) = (Some(3), Some(10));
+    (snapshot.log_number, snapshot.next_file_number) = (Some(FileNumber(3)), Some(FileNumber(10)));
     snapshot.last_sequence = Some(SeqNum(0));
     snapshot.comparator = Some("leveldb.BytewiseComparator".into());
     let add = VersionEdit {
         column_family: 2,
         column_family_add: Some("two".into()),
         max_column_family: Some(5),
-        log_number: Some(4),
+        log_number: Some(FileNumber(4)),
         ..VersionEdit::default()
     };
     let mut manifest = ManifestWriter::create(&fs, dir, FileNumber(5), &[snapshot, add]).unwrap();
@@ -188,8 +188,8 @@ fn a_manifest_round_trips_through_snapshot_edits_and_groups() {
         dir,
         FileNumber(6),
         &[VersionEdit {
-            log_number: Some(1),
-            next_file_number: Some(20),
+            log_number: Some(FileNumber(1)),
+            next_file_number: Some(FileNumber(20)),
             last_sequence: Some(SeqNum(1)),
             new_files: vec![(1, table(8, "d..f"))],
             ..VersionEdit::default()
@@ -278,7 +278,7 @@ fn find_gives_the_first_table_that_ends_at_or_after_a_key() {
     for (key, index) in
         [("a", 0), ("aaaaaaaaa3", 0), ("aaaaaaaaa4", 1), ("aaaaaaaaa8", 2), ("d", 2), ("e", 3)]
     {
-        assert_eq!(level.find(&Comparator::Bytewise, key.as_bytes(), u64::MAX), index, "{key}");
+        assert_eq!(level.find(&Comparator::Bytewise, key.as_bytes(), Trailer::MAX), index, "{key}");
     }
 }
 
@@ -308,7 +308,7 @@ fn sequence_numbers_beyond_56_bits_are_corruption() {
 #[test]
 fn tracked_wals_are_added_extended_and_deleted() {
     let add = |number, synced_bytes| VersionEdit {
-        wal_additions: vec![WalAddition { number, synced_bytes }],
+        wal_additions: vec![WalAddition { number: FileNumber(number), synced_bytes }],
         ..VersionEdit::default()
     };
     let reread = |edit: &VersionEdit| {
@@ -323,13 +323,13 @@ fn tracked_wals_are_added_extended_and_deleted() {
     }
     assert!(wals.apply(&add(7, None)).unwrap_err().to_string().contains("000007.log"));
     let known = reread(&wals.snapshot().unwrap()).wal_additions;
-    let as_pairs: Vec<_> = known.iter().map(|wal| (wal.number, wal.synced_bytes)).collect();
+    let as_pairs: Vec<_> = known.iter().map(|wal| (wal.number.0, wal.synced_bytes)).collect();
     assert_eq!(as_pairs, [(5, Some(100)), (7, Some(9)), (9, None)]);
-    assert!(wals.tracks_before(6) && !wals.tracks_before(5));
-    let deletion = VersionEdit { wal_deletion: Some(7), ..VersionEdit::default() };
+    assert!(wals.tracks_before(FileNumber(6)) && !wals.tracks_before(FileNumber(5)));
+    let deletion = VersionEdit { wal_deletion: Some(FileNumber(7)), ..VersionEdit::default() };
     wals.apply(&reread(&deletion)).unwrap();
     wals.apply(&add(6, Some(1))).unwrap();
-    assert!(!wals.tracks_before(7), "what comes late for a deleted WAL is passed over");
+    assert!(!wals.tracks_before(FileNumber(7)), "what comes late for a deleted WAL is passed over");
 
     let fs = MemoryFs::new();
     fs.create_dir_all_durably(Path::new("/db")).unwrap();
@@ -350,8 +350,8 @@ fn tracked_wals_are_added_extended_and_deleted() {
 fn wals_tracked_by_rocksdb_are_known() {
     // As RocksDB wrote them before they had a length: WAL 4 with 10 bytes, then the deletion of those below 5.
     let old = VersionEdit::decode(&[0x84, 0x40, 4, 2, 10, 1]).unwrap();
-    assert_eq!(old.wal_additions, [WalAddition { number: 4, synced_bytes: Some(10) }]);
-    assert_eq!(VersionEdit::decode(&[0x85, 0x40, 5]).unwrap().wal_deletion, Some(5));
+    assert_eq!(old.wal_additions, [WalAddition { number: FileNumber(4), synced_bytes: Some(10) }]);
+    assert_eq!(VersionEdit::decode(&[0x85, 0x40, 5]).unwrap().wal_deletion, Some(FileNumber(5)));
     assert!(VersionEdit::decode(&[0x84, 0x40, 4, 3, 10, 1]).is_err(), "a tag that nobody knows");
 }
 

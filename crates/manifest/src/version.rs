@@ -2,7 +2,7 @@
 
 use crate::blob_file::{BlobFileState, BlobFiles};
 use crate::{TableFile, TableMeta};
-use outcrop_base::keys::split;
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Error, Result};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -28,9 +28,9 @@ impl Level {
         Level { size: files.iter().map(|file| file.size).sum(), files: files.into(), largest_prefixes }
     }
 
-    /// The first table that ends at or after (`user_key`, `packed`); for levels other than L0.
+    /// The first table that ends at or after (`user_key`, `trailer`); for levels other than L0.
     #[inline]
-    pub fn find(&self, comparator: &Comparator, user_key: &[u8], packed: u64) -> usize {
+    pub fn find(&self, comparator: &Comparator, user_key: &[u8], trailer: Trailer) -> usize {
         let number = comparator.prefix(user_key);
         let mut low = self.largest_prefixes.partition_point(|&prefix| prefix < number);
         let mut high = self.largest_prefixes.len();
@@ -40,7 +40,7 @@ impl Level {
         while low < high {
             let mid = (low + high) / 2;
             let largest = split(&self.files[mid].largest);
-            if comparator.compare_parts(largest, (user_key, packed)) == Ordering::Less {
+            if comparator.compare_parts(largest, (user_key, trailer)) == Ordering::Less {
                 low = mid + 1;
             } else {
                 high = mid;

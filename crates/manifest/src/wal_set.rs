@@ -14,9 +14,9 @@ use std::path::Path;
 /// The WALs that are tracked, with the bytes of each that are durable.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct WalSet {
-    synced: BTreeMap<u64, Option<u64>>,
+    synced: BTreeMap<FileNumber, Option<u64>>,
     /// WALs below are not needed, whatever comes later.
-    first_kept: u64,
+    first_kept: FileNumber,
 }
 
 impl WalSet {
@@ -49,13 +49,13 @@ impl WalSet {
     }
 
     /// WALs below `first` are tracked no more.
-    pub fn delete_before(&mut self, first: u64) {
+    pub fn delete_before(&mut self, first: FileNumber) {
         self.first_kept = self.first_kept.max(first);
         self.synced = self.synced.split_off(&self.first_kept);
     }
 
     /// True if a WAL below `first` is tracked.
-    pub fn tracks_before(&self, first: u64) -> bool {
+    pub fn tracks_before(&self, first: FileNumber) -> bool {
         self.synced.range(..first).next().is_some()
     }
 
@@ -74,7 +74,7 @@ impl WalSet {
     pub fn verify(&self, fs: &dyn FileSystem, wal_dir: &Path) -> Result<()> {
         for (&number, synced) in &self.synced {
             let Some(synced) = *synced else { continue };
-            let path = file_name::wal(wal_dir, FileNumber(number));
+            let path = file_name::wal(wal_dir, number);
             let actual = match fs.file_size(&path) {
                 Ok(bytes) => bytes,
                 Err(error) if error.is_missing_file() => {

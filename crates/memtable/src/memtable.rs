@@ -7,9 +7,11 @@ use crate::prefix_bloom::PrefixBloom;
 use crate::range_tombstones::RangeTombstones;
 use crate::skiplist::{Node, Path, SkipList};
 use crate::sync::{AtomicU64, Ordering};
-use outcrop_base::keys::{pack, packed_seq};
+use outcrop_base::keys::Trailer;
 use outcrop_base::xxph3::xxph3_64;
-use outcrop_base::{Comparator, Fragments, LookupKey, PrefixExtractor, RangeTombstone, SeqNum, ValueType};
+use outcrop_base::{
+    Comparator, FileNumber, Fragments, LookupKey, PrefixExtractor, RangeTombstone, SeqNum, ValueType,
+};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -27,7 +29,7 @@ pub struct MemTable {
     prefixes: Option<PrefixBloom>,
     /// The last sequence number given before it took writes; `u64::MAX` while nobody said so.
     born: AtomicU64,
-    /// The oldest WAL with a prepared transaction whose writes are here; `u64::MAX` if there is none.
+    /// The oldest WAL with a prepared transaction whose writes are here; [`FileNumber::MAX`] if there is none.
     prepared_wal: AtomicU64,
     accounted: Option<Accounted>,
 }
@@ -95,14 +97,14 @@ impl MemTable {
     }
 
     /// Writes of a transaction that was prepared in `wal` are here: that WAL is needed until this memtable is in tables.
-    pub fn note_prepared_wal(&self, wal: u64) {
+    pub fn note_prepared_wal(&self, wal: FileNumber) {
         let oldest = wal.min(self.oldest_prepared_wal());
-        self.prepared_wal.store(oldest, Ordering::Relaxed);
+        self.prepared_wal.store(oldest.0, Ordering::Relaxed);
     }
 
-    /// The oldest WAL that [`MemTable::note_prepared_wal`] was told; `u64::MAX` if there is none.
-    pub fn oldest_prepared_wal(&self) -> u64 {
-        self.prepared_wal.load(Ordering::Relaxed)
+    /// The oldest WAL that [`MemTable::note_prepared_wal`] was told; [`FileNumber::MAX`] if there is none.
+    pub fn oldest_prepared_wal(&self) -> FileNumber {
+        FileNumber(self.prepared_wal.load(Ordering::Relaxed))
     }
 
     /// The same, still empty, with a bloom filter of `bytes` over the prefixes of its keys.
@@ -118,21 +120,21 @@ impl MemTable {
     #[inline]
     pub fn insert(&self, seq: SeqNum, value_type: ValueType, user_key: &[u8], value: &[u8]) {
         assert!(user_key.len() < u32::MAX as usize - 8 && value.len() <= u32::MAX as usize);
-        let packed = pack(seq, value_type);
+        let trailer = Trailer::new(seq, value_type);
         if let Some(prefixes) = &self.prefixes {
             prefixes.add(&user_key[..user_key.len().saturating_sub(self.list.comparator().timestamp_len())]);
         }
         let hash = xxph3_64(user_key);
-        let target = self.list.target(user_key, packed);
+        let target = self.list.target(user_key, trailer);
         // Heights need independent bits: the hash alone would give all versions of a key one height.
-        let random = (hash ^ packed).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
+        let random = (hash ^ trailer.to_bits()).wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20;
         let node = self.list.insert(&target, value, random | 1 << 40);
         if let Some(index) = &self.index {
             index.publish(hash, node, |other| {
                 let other = self.list.node(other);
                 if other.prefix() != target.prefix || other.user_key() != user_key {
                     Relation::OtherKey
-                } else if other.packed() > packed {
+                } else if other.trailer() > trailer {
                     Relation::Newer
                 } else {
                     Relation::Older
@@ -192,10 +194,9 @@ impl MemTable {
             if !self.is_of_key(node, key.user_key) {
                 return;
             }
-            let seq = packed_seq(node.packed());
+            let seq = node.trailer().seq();
             if seq <= snapshot {
-                let value_type =
-                    ValueType::from_byte(node.packed() as u8).expect("inserted with a valid type");
+                let value_type = node.trailer().value_type().expect("inserted with a valid type");
                 if visit(seq, value_type, node.value()).is_break() {
                     return;
                 }
@@ -217,7 +218,7 @@ impl MemTable {
 
     #[cold]
     fn search(&self, key: &LookupKey<'_>, snapshot: SeqNum) -> Ref {
-        self.list.seek(&self.list.target(key.user_key, pack(snapshot, ValueType::FOR_SEEK)))
+        self.list.seek(&self.list.target(key.user_key, Trailer::new(snapshot, ValueType::FOR_SEEK)))
     }
 
     #[inline]
@@ -249,7 +250,7 @@ impl MemTable {
             std::cmp::Ordering::Equal => included,
             std::cmp::Ordering::Greater => false,
         };
-        let first = self.list.seek(&self.list.target(begin, u64::MAX));
+        let first = self.list.seek(&self.list.target(begin, Trailer::MAX));
         if first != NULL && inside(self.list.node(first).user_key()) {
             return true;
         }
@@ -348,7 +349,7 @@ impl MemTable {
 
     /// True if it holds an entry with a sequence number above `seq`. Looks at all.
     pub fn holds_newer_than(&self, seq: SeqNum) -> bool {
-        self.nodes().any(|node| packed_seq(node.packed()) > seq)
+        self.nodes().any(|node| node.trailer().seq() > seq)
             || self.range_tombstones().iter().any(|set| set.iter().any(|f| f.newest(SeqNum::MAX) > seq))
     }
 
@@ -361,9 +362,9 @@ impl MemTable {
 
     /// Inserts everything with sequence numbers up to `seq` into `target` as well.
     pub fn copy_up_to(&self, seq: SeqNum, target: &MemTable) {
-        for node in self.nodes().filter(|node| packed_seq(node.packed()) <= seq) {
-            let value_type = ValueType::from_byte(node.packed() as u8).expect("inserted with a valid type");
-            target.insert(packed_seq(node.packed()), value_type, node.user_key(), node.value());
+        for node in self.nodes().filter(|node| node.trailer().seq() <= seq) {
+            let value_type = node.trailer().value_type().expect("inserted with a valid type");
+            target.insert(node.trailer().seq(), value_type, node.user_key(), node.value());
         }
         for set in self.range_tombstones() {
             for tombstone in set.tombstones().filter(|tombstone| tombstone.seq <= seq) {
@@ -443,10 +444,10 @@ impl MemTableIter {
         self.node = self.memtable.list.last();
     }
 
-    /// To the first entry at or after (`user_key`, `packed`).
-    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
+    /// To the first entry at or after (`user_key`, `trailer`).
+    pub fn seek(&mut self, user_key: &[u8], trailer: Trailer) {
         let list = &self.memtable.list;
-        self.node = list.search(&list.target(user_key, packed), &mut self.before);
+        self.node = list.search(&list.target(user_key, trailer), &mut self.before);
     }
 
     /// As [`MemTableIter::seek`]; false if it is known that no key has `prefix`, which `user_key` has by `extractor`: the
@@ -454,7 +455,7 @@ impl MemTableIter {
     pub fn seek_within(
         &mut self,
         user_key: &[u8],
-        packed: u64,
+        trailer: Trailer,
         extractor: &PrefixExtractor,
         prefix: &[u8],
     ) -> bool {
@@ -462,18 +463,18 @@ impl MemTableIter {
             self.node = NULL;
             return false;
         }
-        self.seek(user_key, packed);
+        self.seek(user_key, trailer);
         true
     }
 
-    /// To the last entry at or before (`user_key`, `packed`).
-    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+    /// To the last entry at or before (`user_key`, `trailer`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], trailer: Trailer) {
         let list = &self.memtable.list;
-        let target = list.target(user_key, packed);
+        let target = list.target(user_key, trailer);
         let at_or_after = list.search_near(&target, &mut self.before);
         let is_target = at_or_after != NULL && {
             let node = list.node(at_or_after);
-            node.packed() == packed && node.user_key() == user_key
+            node.trailer() == trailer && node.user_key() == user_key
         };
         self.node = if is_target { at_or_after } else { list.last_before(&self.before) };
     }
@@ -495,7 +496,7 @@ impl MemTableIter {
     pub fn prev(&mut self) {
         let list = &self.memtable.list;
         let node = list.node(self.node);
-        list.search_near(&list.target(node.user_key(), node.packed()), &mut self.before);
+        list.search_near(&list.target(node.user_key(), node.trailer()), &mut self.before);
         self.node = list.last_before(&self.before);
     }
 }

@@ -1,7 +1,7 @@
 //! The sorted order: a skiplist of arena nodes.
 //!
 //! ```text
-//! node:  prefix:u64  packed:u64  key_len:u32  value_len:u32  info:u32  next[height]:u32
+//! node:  prefix:u64  trailer:u64  key_len:u32  value_len:u32  info:u32  next[height]:u32
 //!        internal key bytes, value bytes            (or a pointer to both, if spilled)
 //! ```
 //! The first 8 key bytes sit in the node as a number that compares like the key, so that most steps of a
@@ -14,7 +14,7 @@
 use crate::arena::{Arena, NULL, Ref};
 use crate::sync::{AtomicU32, Ordering};
 use outcrop_base::Comparator;
-use outcrop_base::keys::FOOTER_LEN;
+use outcrop_base::keys::Trailer;
 use outcrop_env::prefetch;
 use std::cmp::Ordering as Order;
 
@@ -32,7 +32,7 @@ const SPILLED: u32 = 1 << 31;
 #[repr(C, packed(4))]
 struct Header {
     prefix: u64,
-    packed: u64,
+    trailer: Trailer,
     key_len: u32,
     value_len: u32,
     info: u32,
@@ -53,7 +53,7 @@ pub struct Target<'k> {
     /// User key.
     pub user_key: &'k [u8],
     /// Packed sequence number and type.
-    pub packed: u64,
+    pub trailer: Trailer,
 }
 
 /// A node, with the arena its references are in.
@@ -122,8 +122,8 @@ impl<'a> Node<'a> {
     /// The internal key.
     #[inline]
     pub fn key(&self) -> &'a [u8] {
-        let len = self.published_header().key_len as usize + FOOTER_LEN;
-        // SAFETY: `key_len` and the footer were written from `key_start` on before the node was published.
+        let len = self.published_header().key_len as usize + Trailer::LEN;
+        // SAFETY: `key_len` and the trailer were written from `key_start` on before the node was published.
         unsafe { std::slice::from_raw_parts(self.key_start(), len) }
     }
 
@@ -140,15 +140,15 @@ impl<'a> Node<'a> {
         let header = self.published_header();
         // SAFETY: the value was written right after the internal key before the node was published.
         unsafe {
-            let start = self.key_start().add(header.key_len as usize + FOOTER_LEN);
+            let start = self.key_start().add(header.key_len as usize + Trailer::LEN);
             std::slice::from_raw_parts(start, header.value_len as usize)
         }
     }
 
     /// Packed sequence number and type.
     #[inline]
-    pub fn packed(&self) -> u64 {
-        self.published_header().packed
+    pub fn trailer(&self) -> Trailer {
+        self.published_header().trailer
     }
 
     /// [`Comparator::prefix`] of the user key.
@@ -187,7 +187,8 @@ impl SkipList {
     pub fn new(comparator: Comparator, arena: Arena) -> SkipList {
         let head = arena.allocate(NEXT_OFFSET + SLOT * MAX_HEIGHT);
         let start = arena.pointer(head);
-        let header = Header { prefix: 0, packed: 0, key_len: 0, value_len: 0, info: MAX_HEIGHT as u32 };
+        let header =
+            Header { prefix: 0, trailer: Trailer::MIN, key_len: 0, value_len: 0, info: MAX_HEIGHT as u32 };
         // SAFETY: the allocation is large enough, aligned, and not shared yet.
         unsafe { start.cast::<Header>().write(header) };
         let node = Node { arena: &arena, start };
@@ -219,8 +220,8 @@ impl SkipList {
 
     /// A search target.
     #[inline]
-    pub fn target<'k>(&self, user_key: &'k [u8], packed: u64) -> Target<'k> {
-        Target { prefix: self.comparator.prefix(user_key), user_key, packed }
+    pub fn target<'k>(&self, user_key: &'k [u8], trailer: Trailer) -> Target<'k> {
+        Target { prefix: self.comparator.prefix(user_key), user_key, trailer }
     }
 
     /// Order of `node`'s key against `target`.
@@ -246,7 +247,7 @@ impl SkipList {
     #[inline]
     fn compare_keys(&self, node: Node<'_>, target: &Target<'_>) -> Order {
         let keys = self.comparator.compare(node.user_key(), target.user_key);
-        keys.then_with(|| target.packed.cmp(&node.packed()))
+        keys.then_with(|| target.trailer.cmp(&node.trailer()))
     }
 
     /// Adds an entry and returns its node. `random` decides its height.
@@ -392,31 +393,31 @@ impl SkipList {
 
     /// Writes a node, linked nowhere.
     fn new_node(&self, target: &Target<'_>, value: &[u8], height: usize) -> Ref {
-        let key_len = target.user_key.len() + FOOTER_LEN;
+        let key_len = target.user_key.len() + Trailer::LEN;
         let fixed = NEXT_OFFSET + SLOT * height;
         let spilled = key_len + value.len() > self.arena.largest_allocation() - fixed;
         let payload = if spilled { size_of::<*const u8>() } else { key_len + value.len() };
         let reference = self.arena.allocate(fixed + payload);
         let start = self.arena.pointer(reference);
-        let footer = target.packed.to_le_bytes();
+        let trailer = target.trailer.to_bytes();
         // SAFETY: the allocation holds `fixed + payload` bytes, is 8-byte aligned, and nobody else knows it
         // yet; source and target do not overlap.
         unsafe {
             start.cast::<Header>().write(Header {
                 prefix: target.prefix,
-                packed: target.packed,
+                trailer: target.trailer,
                 key_len: target.user_key.len() as u32,
                 value_len: value.len() as u32,
                 info: height as u32 | if spilled { SPILLED } else { 0 },
             });
             let payload = start.add(fixed);
             if spilled {
-                let outside = self.arena.spill(&[target.user_key, &footer, value]);
+                let outside = self.arena.spill(&[target.user_key, &trailer, value]);
                 payload.cast::<*const u8>().write_unaligned(outside);
             } else {
                 let user_key = target.user_key;
                 std::ptr::copy_nonoverlapping(user_key.as_ptr(), payload, user_key.len());
-                std::ptr::copy_nonoverlapping(footer.as_ptr(), payload.add(user_key.len()), FOOTER_LEN);
+                std::ptr::copy_nonoverlapping(trailer.as_ptr(), payload.add(user_key.len()), Trailer::LEN);
                 std::ptr::copy_nonoverlapping(value.as_ptr(), payload.add(key_len), value.len());
             }
         }

@@ -1,7 +1,7 @@
 //! The memtable against a sorted map, alone and from many threads.
 
 use crate::{MemTable, MemTableIter, MemTablePool};
-use outcrop_base::keys::{internal_key, pack, split};
+use outcrop_base::keys::{Trailer, internal_key, split};
 use outcrop_base::{Comparator, LookupKey, SeqNum, UserComparator, ValueType};
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -78,10 +78,10 @@ fn check_against_model(comparator: Comparator, write_buffer_size: u64, seed: u64
 
     for _ in 0..inserts.min(300) {
         let (ikey, _) = &expected[(rng.next() % expected.len() as u64) as usize];
-        let (key, packed) = split(ikey);
-        iter.seek(key, packed);
+        let (key, trailer) = split(ikey);
+        iter.seek(key, trailer);
         assert_eq!(iter.key(), ikey);
-        iter.seek_for_prev(key, packed);
+        iter.seek_for_prev(key, trailer);
         assert_eq!(iter.key(), ikey);
         let snapshot = rng.next() % (inserts + 1);
         let visible = model
@@ -123,14 +123,14 @@ fn random_moves_agree_with_a_sorted_map_while_it_grows() {
                     format!("{:04}", rng.next() % 400).into_bytes(),
                     std::cmp::Reverse(rng.next() % (seq + 2)),
                 );
-                let packed = pack(SeqNum(goal.1.0), ValueType::Value);
+                let trailer = Trailer::new(SeqNum(goal.1.0), ValueType::Value);
                 at = match (rng.next() % 8, at.take()) {
                     (0, _) => {
-                        iter.seek(&goal.0, packed);
+                        iter.seek(&goal.0, trailer);
                         model.range(goal..).next()
                     }
                     (1, _) => {
-                        iter.seek_for_prev(&goal.0, packed);
+                        iter.seek_for_prev(&goal.0, trailer);
                         model.range(..=goal).next_back()
                     }
                     (2, Some(here)) => {
@@ -139,7 +139,7 @@ fn random_moves_agree_with_a_sorted_map_while_it_grows() {
                     }
                     (3, Some(here)) => {
                         // As when an iterator turns around.
-                        iter.seek_for_prev(&here.0, pack(SeqNum(here.1.0), ValueType::Value));
+                        iter.seek_for_prev(&here.0, Trailer::new(SeqNum(here.1.0), ValueType::Value));
                         model.range(..=here).next_back()
                     }
                     (_, Some(here)) => {
@@ -265,7 +265,7 @@ fn concurrent_inserts_of_the_same_keys_are_all_found() {
         assert_eq!(newest(&memtable, &key.to_be_bytes(), u64::MAX >> 8).unwrap().0, newest_seq);
     }
     let mut iter = memtable.iter();
-    iter.seek(&0u64.to_be_bytes(), pack(SeqNum::MAX, ValueType::FOR_SEEK));
+    iter.seek(&0u64.to_be_bytes(), Trailer::new(SeqNum::MAX, ValueType::FOR_SEEK));
     assert!(iter.valid());
 }
 

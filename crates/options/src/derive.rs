@@ -1,7 +1,8 @@
 //! Values derived from options for one level: pure functions, used by pickers and jobs.
 
 use crate::column_family::AGE_BY_STYLE;
-use crate::{ColumnFamilyOptions, CompactionStyle, CompressionOptions, CompressionType};
+use crate::styles::{self, stricter};
+use crate::{ColumnFamilyOptions, CompressionOptions, CompressionType};
 
 const THIRTY_DAYS: u64 = 30 * 24 * 60 * 60;
 
@@ -46,29 +47,24 @@ pub fn compression_opts(options: &ColumnFamilyOptions, bottommost: bool) -> &Com
 ///
 /// Source: RocksDB `db/column_family.cc`, `SanitizeCfOptions`.
 pub fn ttl(options: &ColumnFamilyOptions) -> u64 {
-    match (options.ttl, options.compaction_style) {
-        (_, CompactionStyle::Universal | CompactionStyle::None) => 0,
-        (AGE_BY_STYLE, _) => THIRTY_DAYS,
-        (seconds, _) => seconds,
+    match (styles::of(options).default_ttl, options.ttl) {
+        (None, _) => 0,
+        (Some(by_style), AGE_BY_STYLE) => by_style,
+        (Some(_), seconds) => seconds,
     }
 }
 
-/// Age at which a table is rewritten, in seconds; 0: never. Universal compaction takes the stricter of this and `ttl`.
+/// Age at which a table is rewritten, in seconds; 0: never. The stricter of this and `ttl` where both mean the same.
 pub fn periodic_compaction_seconds(options: &ColumnFamilyOptions, has_filter: bool) -> u64 {
-    let own = |by_style: u64| match options.periodic_compaction_seconds {
-        AGE_BY_STYLE => by_style,
+    let Some(by_style) = styles::of(options).default_period else { return 0 };
+    let own = match options.periodic_compaction_seconds {
+        AGE_BY_STYLE => by_style[usize::from(has_filter)],
         seconds => seconds,
     };
-    match options.compaction_style {
-        CompactionStyle::Level => own(if has_filter { THIRTY_DAYS } else { 0 }),
-        CompactionStyle::Universal => {
-            let ttl = if options.ttl == AGE_BY_STYLE { THIRTY_DAYS } else { options.ttl };
-            match (own(THIRTY_DAYS), ttl) {
-                (0, age) | (age, 0) => age,
-                (periodic, ttl) => periodic.min(ttl),
-            }
-        }
-        CompactionStyle::Fifo | CompactionStyle::None => 0,
+    match (styles::of(options).ttl_is_period, options.ttl) {
+        (false, _) => own,
+        (true, AGE_BY_STYLE) => stricter(own, THIRTY_DAYS),
+        (true, ttl) => stricter(own, ttl),
     }
 }
 
@@ -85,6 +81,7 @@ impl ColumnFamilyOptions {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CompactionStyle;
 
     #[test]
     fn the_last_entry_serves_all_deeper_levels() {

@@ -16,6 +16,7 @@ pub mod offpeak;
 pub mod paths;
 pub mod rows;
 pub mod sanitize;
+pub mod styles;
 pub mod table;
 pub mod validate;
 

@@ -2,7 +2,8 @@
 //!
 //! Source: RocksDB `LevelCompactionBuilder::GetPathId`, `UniversalCompactionBuilder::GetPathId`.
 
-use crate::{ColumnFamilyOptions, CompactionStyle};
+use crate::ColumnFamilyOptions;
+use crate::styles::{self, Placing};
 use std::path::PathBuf;
 
 /// A directory for tables.
@@ -36,10 +37,10 @@ pub fn path_for(options: &ColumnFamilyOptions, level: usize, bytes: u64) -> u32 
     if options.cf_paths.len() < 2 {
         return 0;
     }
-    match options.compaction_style {
-        CompactionStyle::Level => path_for_level(options, level),
-        CompactionStyle::Universal => path_for_run(options, bytes),
-        CompactionStyle::Fifo | CompactionStyle::None => 0,
+    match styles::of(options).placing {
+        Placing::ByLevel => path_for_level(options, level),
+        Placing::ByRun => path_for_run(options, bytes),
+        Placing::First => 0,
     }
 }
 
@@ -88,6 +89,7 @@ fn path_for_run(options: &ColumnFamilyOptions, bytes: u64) -> u32 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::CompactionStyle;
 
     fn options(style: CompactionStyle, targets: &[u64]) -> ColumnFamilyOptions {
         ColumnFamilyOptions {

@@ -11,6 +11,7 @@
 
 use crate::column_family::AGE_BY_STYLE;
 use crate::rows::{CF_ROWS, DB_ROWS, Row, TABLE_ROWS};
+use crate::styles::{self, stricter};
 use crate::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, IndexType,
     WalRecoveryMode,
@@ -145,10 +146,9 @@ const CF_RULES: &[Rule<ColumnFamilyOptions, CfContext>] = rules! {
         o.min_write_buffer_number_to_merge = if context.atomic_flush { 1 } else { number };
     };
     "num_levels" => |o, context| {
-        let least = match o.compaction_style {
-            CompactionStyle::Level => 2,
-            CompactionStyle::Universal if context.ingest_behind || o.allow_ingest_behind => 3,
-            _ => 1,
+        let least = match context.ingest_behind || o.allow_ingest_behind {
+            true => styles::of(o).least_levels_ingest_behind,
+            false => styles::of(o).least_levels,
         };
         o.num_levels = o.num_levels.max(least);
     };
@@ -205,8 +205,7 @@ const CF_RULES: &[Rule<ColumnFamilyOptions, CfContext>] = rules! {
     };
     "level_compaction_dynamic_level_bytes" => |o, _| {
         // Which path a level fits into is known from its target size alone.
-        o.level_compaction_dynamic_level_bytes &=
-            o.compaction_style == CompactionStyle::Level && o.cf_paths.len() < 2;
+        o.level_compaction_dynamic_level_bytes &= styles::of(o).sized_levels && o.cf_paths.len() < 2;
     };
     "max_compaction_bytes" => |o, _| {
         let fifo_decides =
@@ -221,20 +220,12 @@ const CF_RULES: &[Rule<ColumnFamilyOptions, CfContext>] = rules! {
         }
     };
     "periodic_compaction_seconds" => |o, context| {
-        let by_style = match o.compaction_style {
-            CompactionStyle::Level if context.has_filter => THIRTY_DAYS,
-            CompactionStyle::Universal => THIRTY_DAYS,
-            _ => 0,
-        };
         if o.periodic_compaction_seconds == AGE_BY_STYLE {
-            o.periodic_compaction_seconds = by_style;
+            let by_style = styles::of(o).default_period.unwrap_or_default();
+            o.periodic_compaction_seconds = by_style[usize::from(context.has_filter)];
         }
-        // For universal compaction both mean the same: the stricter one holds.
-        if o.compaction_style == CompactionStyle::Universal {
-            o.periodic_compaction_seconds = match (o.periodic_compaction_seconds, o.ttl) {
-                (0, age) | (age, 0) => age,
-                (periodic, ttl) => periodic.min(ttl),
-            };
+        if styles::of(o).ttl_is_period {
+            o.periodic_compaction_seconds = stricter(o.periodic_compaction_seconds, o.ttl);
         }
     };
     "last_level_temperature" => |o, _| {

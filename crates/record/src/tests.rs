@@ -458,7 +458,7 @@ fn the_name_of_the_log_before_is_that_of_rocksdb() {
         LogReader::new(fs.open_read(&path, OpenRead::default()).unwrap(), 10, AbsoluteConsistency);
     let ReadOutcome::Record(record, _) = reader.next().unwrap() else { panic!("there is a record") };
     let record = record.to_vec();
-    let before = Predecessor { number: 8, size_bytes: 59, last_sequence: 3 };
+    let before = Predecessor { number: outcrop_base::FileNumber(8), size_bytes: 59, last_sequence: 3 };
     assert_eq!(reader.take_predecessor(), Some(before));
     assert_eq!((reader.take_predecessor(), reader.end_offset()), (None, 55));
     assert_eq!(write_following_log(&[record], before, false, false), log, "the same bytes");
@@ -466,7 +466,7 @@ fn the_name_of_the_log_before_is_that_of_rocksdb() {
 
 #[test]
 fn a_log_names_the_one_before_it_in_every_form() {
-    let before = Predecessor { number: 3, size_bytes: 1 << 33, last_sequence: 77 };
+    let before = Predecessor { number: outcrop_base::FileNumber(3), size_bytes: 1 << 33, last_sequence: 77 };
     let records = records_of(&[100, BLOCK_SIZE * 2, 0, 7]);
     for (recyclable, compressed) in [(false, false), (true, false), (false, true), (true, true)] {
         let log = write_following_log(&records, before, recyclable, compressed);

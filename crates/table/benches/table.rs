@@ -2,7 +2,7 @@
 //!
 //! `cargo bench -p outcrop-table`; run by `cargo test` on a few rows to see that it works.
 
-use outcrop_base::keys::{append_internal_key, pack};
+use outcrop_base::keys::{Trailer, append_internal_key};
 use outcrop_base::{Comparator, LookupKey, SeqNum, ValueType};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
@@ -63,7 +63,7 @@ fn run(value_len: usize, count: u64) {
     let start = Instant::now();
     for i in 0..count {
         ikey.clear();
-        append_internal_key(&mut ikey, &key(i), pack(SeqNum(i + 1), ValueType::Value));
+        append_internal_key(&mut ikey, &key(i), Trailer::new(SeqNum(i + 1), ValueType::Value));
         writer.add(&ikey, &value).unwrap();
     }
     writer.finish().unwrap();
@@ -118,7 +118,7 @@ fn run(value_len: usize, count: u64) {
     assert_eq!(hits, count, "every row is found");
     let start = Instant::now();
     for i in 0..count {
-        iter.seek(&key(scramble(i, count)), u64::MAX);
+        iter.seek(&key(scramble(i, count)), Trailer::MAX);
         assert!(black_box(iter.valid()), "every row is found");
     }
     report("seek", count, start);

@@ -13,7 +13,7 @@ use crate::block_builder::shared_prefix;
 use crate::format::BlockHandle;
 use crate::prefixes::{Place, Prefixes, place};
 use outcrop_base::coding::{Decoder, fixed32_at, fixed64_at};
-use outcrop_base::keys::{FOOTER_LEN, prefix_u64, split};
+use outcrop_base::keys::{Trailer, prefix_u64, split};
 use outcrop_base::{Comparator, Error, Result};
 use std::cmp::Ordering;
 
@@ -57,7 +57,7 @@ impl IndexEntries {
             }
             key.truncate(shared);
             key.extend_from_slice(suffix);
-            if !coding.key_is_user_key && key.len() < FOOTER_LEN {
+            if !coding.key_is_user_key && key.len() < Trailer::LEN {
                 return Err(broken());
             }
             self.separators.extend_from_slice(&key);
@@ -125,7 +125,7 @@ impl IndexEntries {
 }
 
 fn user_part(separator: &[u8], key_is_user_key: bool) -> &[u8] {
-    if key_is_user_key { separator } else { &separator[..separator.len() - FOOTER_LEN] }
+    if key_is_user_key { separator } else { &separator[..separator.len() - Trailer::LEN] }
 }
 
 /// Decodes one entry: (shared, key suffix, handle, end).
@@ -220,9 +220,9 @@ impl<'a> IndexView<'a> {
         &self.frame[base + start..base + end(index)]
     }
 
-    /// The first block that may hold a key at or after (`user_key`, `packed`); the number of blocks if none.
+    /// The first block that may hold a key at or after (`user_key`, `trailer`); the number of blocks if none.
     #[inline]
-    pub fn find(&self, comparator: &Comparator, user_key: &[u8], packed: u64) -> usize {
+    pub fn find(&self, comparator: &Comparator, user_key: &[u8], trailer: Trailer) -> usize {
         let (mut low, mut high) = (0, self.count);
         if fixed32_at(self.frame, 8) != 0 {
             let layout = Layout::new(self.count);
@@ -243,7 +243,7 @@ impl<'a> IndexView<'a> {
             let order = if user_keys {
                 comparator.compare(separator, user_key)
             } else {
-                comparator.compare_parts(split(separator), (user_key, packed))
+                comparator.compare_parts(split(separator), (user_key, trailer))
             };
             if order == Ordering::Less { low = mid + 1 } else { high = mid }
         }

@@ -12,7 +12,7 @@
 use crate::block_builder::BlockBuilder;
 use crate::format::{BlockHandle, TRAILER_LEN};
 use outcrop_base::coding::{put_length_prefixed, put_varint32, put_zigzag64};
-use outcrop_base::keys::FOOTER_LEN;
+use outcrop_base::keys::Trailer;
 use outcrop_base::{PrefixExtractor, Result};
 use outcrop_options::{BlockBasedTableOptions, IndexType};
 
@@ -195,7 +195,7 @@ impl Blocks {
     fn add(&mut self, entry: &IndexEntry<'_>) {
         let separator = entry.separator;
         let key = match self.format.user_keys {
-            true => &separator[..separator.len() - FOOTER_LEN],
+            true => &separator[..separator.len() - Trailer::LEN],
             false => separator,
         };
         let value = |handle_in_full: bool| {

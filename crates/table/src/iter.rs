@@ -14,7 +14,7 @@ use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::readahead::Readahead;
 use crate::reader::{BlockPlace, Loading, Reading, TableReader};
-use outcrop_base::keys::split;
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result};
 use outcrop_cache::Pinned;
 use outcrop_env::{BatchRead, Pace};
@@ -155,19 +155,19 @@ impl TableIter {
         self.skip_backward();
     }
 
-    /// To the first entry at or after (`user_key`, `packed`).
-    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
+    /// To the first entry at or after (`user_key`, `trailer`).
+    pub fn seek(&mut self, user_key: &[u8], trailer: Trailer) {
         let comparator = self.table.comparator().clone();
         let Ok(index) = &self.index else { return self.fail_on_index() };
-        let block = IndexView::new(index).find(&comparator, user_key, packed);
-        self.seek_from(block, &comparator, user_key, packed);
+        let block = IndexView::new(index).find(&comparator, user_key, trailer);
+        self.seek_from(block, &comparator, user_key, trailer);
     }
 
     /// First step of a seek: finds the block, and asks for the cache's tags of it.
     #[inline]
-    pub fn begin_seek(&mut self, user_key: &[u8], packed: u64) {
+    pub fn begin_seek(&mut self, user_key: &[u8], trailer: Trailer) {
         let Ok(index) = &self.index else { return };
-        self.target_block = IndexView::new(index).find(self.table.comparator(), user_key, packed);
+        self.target_block = IndexView::new(index).find(self.table.comparator(), user_key, trailer);
         if let Some(place) = self.ahead() {
             self.table.prefetch_tags(place);
         }
@@ -222,12 +222,12 @@ impl TableIter {
     }
 
     /// Last step of a seek, to the key that [`TableIter::begin_seek`] was given.
-    pub fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
+    pub fn finish_seek(&mut self, user_key: &[u8], trailer: Trailer) {
         let comparator = self.table.comparator().clone();
         if self.index.is_err() {
             return self.fail_on_index();
         }
-        self.seek_from(self.target_block, &comparator, user_key, packed);
+        self.seek_from(self.target_block, &comparator, user_key, trailer);
     }
 
     /// The block that a seek in steps goes to, unless it is the current one or there is none.
@@ -239,16 +239,16 @@ impl TableIter {
         (elsewhere && number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) })
     }
 
-    /// To the first entry at or after (`user_key`, `packed`), which is in `block` or after it.
+    /// To the first entry at or after (`user_key`, `trailer`), which is in `block` or after it.
     #[inline]
-    fn seek_from(&mut self, block: usize, comparator: &Comparator, user_key: &[u8], packed: u64) {
+    fn seek_from(&mut self, block: usize, comparator: &Comparator, user_key: &[u8], trailer: Trailer) {
         if self.enter(block) {
-            self.on_cursor(|cursor| cursor.seek(comparator, user_key, packed));
+            self.on_cursor(|cursor| cursor.seek(comparator, user_key, trailer));
         }
         if !self.valid() {
             self.skip_forward();
             // A seek whose caller wants to get on must not be taken back, or the caller never ends.
-            let target = (user_key, packed);
+            let target = (user_key, trailer);
             if self.valid() && comparator.compare_parts(split(self.key()), target).is_lt() {
                 self.fail_on_order();
             }
@@ -260,12 +260,12 @@ impl TableIter {
     pub fn seek_within(
         &mut self,
         user_key: &[u8],
-        packed: u64,
+        trailer: Trailer,
         extractor: &PrefixExtractor,
         prefix: &[u8],
     ) -> bool {
         if self.table.may_contain_prefix(extractor, prefix, self.options.loading) {
-            self.seek(user_key, packed);
+            self.seek(user_key, trailer);
             return true;
         }
         self.drop_block();
@@ -273,11 +273,11 @@ impl TableIter {
         false
     }
 
-    /// To the last entry at or before (`user_key`, `packed`).
-    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
-        self.seek(user_key, packed);
+    /// To the last entry at or before (`user_key`, `trailer`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], trailer: Trailer) {
+        self.seek(user_key, trailer);
         if self.valid() {
-            let order = self.table.comparator().compare_parts(split(self.key()), (user_key, packed));
+            let order = self.table.comparator().compare_parts(split(self.key()), (user_key, trailer));
             if order.is_gt() {
                 self.prev();
             }

@@ -22,7 +22,7 @@ use crate::meta_blocks::{
 use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
 use crate::source::{BlockSource, Form, Meta, MetaRef};
-use outcrop_base::keys::{packed_seq, split};
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::xxph3::xxph3_64;
 use outcrop_base::{Comparator, Error, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, Pinned, Priority, standalone};
@@ -405,7 +405,7 @@ impl TableReader {
         }
         let index = self.index(reading)?;
         let view = IndexView::new(&index);
-        let number = view.find(&self.comparator, key.user_key, (snapshot.0 << 8) | 0xFF);
+        let number = view.find(&self.comparator, key.user_key, Trailer::as_of(snapshot));
         Ok((number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) }))
     }
 
@@ -495,9 +495,9 @@ impl TableReader {
         mut visit: impl FnMut(SeqNum, ValueType, &[u8], &Pinned) -> ControlFlow<()>,
     ) -> Result<()> {
         loop {
-            let mut pass = |packed: u64, value: &[u8]| {
-                let value_type = ValueType::from_byte(packed as u8).unwrap_or(ValueType::RangeDeletion);
-                visit(packed_seq(packed), value_type, value, &block)
+            let mut pass = |trailer: Trailer, value: &[u8]| {
+                let value_type = trailer.value_type().unwrap_or(ValueType::RangeDeletion);
+                visit(trailer.seq(), value_type, value, &block)
             };
             let searched = block::get(&block, &self.comparator, key.user_key, snapshot, &mut pass)
                 .map_err(|error| self.source.block_error(place.handle, &error))?;
@@ -527,7 +527,7 @@ impl TableReader {
     pub fn approximate_offset_of(&self, user_key: &[u8]) -> Result<u64> {
         let index = self.index(Watch::OFF.into())?;
         let view = IndexView::new(&index);
-        let number = view.find(&self.comparator, user_key, u64::MAX);
+        let number = view.find(&self.comparator, user_key, Trailer::MAX);
         if number < view.len() { Ok(view.handle(number).offset) } else { Ok(self.properties.data_size) }
     }
 

@@ -14,7 +14,7 @@
 use crate::block::{Contents, SEPARATED_BIT, decode_entry, packed_word};
 use crate::block_builder::BlockBuilder;
 use outcrop_base::coding::{Decoder, fixed32_at};
-use outcrop_base::keys::FOOTER_LEN;
+use outcrop_base::keys::Trailer;
 use outcrop_base::{Error, Result, SeqNum};
 
 /// Entries between restart points of rewritten blocks: RocksDB's default.
@@ -38,7 +38,7 @@ pub fn rewrite(block: &[u8], global_seqno: Option<SeqNum>) -> Result<Vec<u8>> {
             builder.add(key, value);
             return Ok(());
         };
-        let at = key.len().checked_sub(FOOTER_LEN).ok_or_else(|| broken("a key is no internal key"))?;
+        let at = key.len().checked_sub(Trailer::LEN).ok_or_else(|| broken("a key is no internal key"))?;
         stamped.clear();
         stamped.extend_from_slice(&key[..at]);
         stamped.extend_from_slice(&((seq.0 << 8) | u64::from(key[at])).to_le_bytes());

@@ -5,7 +5,7 @@ use crate::{
     TableWriterOptions, check_options,
 };
 use outcrop_base::checksum::ChecksumType;
-use outcrop_base::keys::{internal_key, pack, split};
+use outcrop_base::keys::{Trailer, internal_key, split};
 use outcrop_base::{Comparator, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
 use outcrop_cache::{Cache, CacheOptions};
 use outcrop_env::random::{Random, SeededRandom};
@@ -173,8 +173,8 @@ fn random_rows(comparator: &Comparator, seed: u64, count: usize) -> Rows {
 }
 
 /// A seek as one of several is done.
-fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], packed: u64) {
-    iter.begin_seek(user_key, packed);
+fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], trailer: Trailer) {
+    iter.begin_seek(user_key, trailer);
     iter.prefetch_slot();
     if !iter.enter_if_cached() {
         let mut loaded = None;
@@ -184,13 +184,13 @@ fn seek_in_steps(iter: &mut TableIter, user_key: &[u8], packed: u64) {
         loaded.into_iter().for_each(|block| iter.take_block(block));
     }
     iter.prefetch_entry(user_key, true);
-    iter.finish_seek(user_key, packed);
+    iter.finish_seek(user_key, trailer);
 }
 
 /// The row that a lookup of `user_key` at `snapshot` must visit first.
 fn expected_get<'r>(rows: &'r Rows, user_key: &[u8], snapshot: u64) -> Option<&'r [u8]> {
     rows.iter()
-        .find(|(key, _)| split(key).0 == user_key && split(key).1 >> 8 <= snapshot)
+        .find(|(key, _)| split(key).0 == user_key && split(key).1.seq().0 <= snapshot)
         .map(|(_, value)| value.as_slice())
 }
 
@@ -210,34 +210,34 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
     let mut iter = table.iter(TableIterOptions::default());
     for _ in 0..200 {
         let (ikey, _) = &rows[(random.next_u64() % rows.len() as u64) as usize];
-        let (mut user_key, mut packed) = (split(ikey).0.to_vec(), split(ikey).1);
+        let (mut user_key, mut trailer) = (split(ikey).0.to_vec(), split(ikey).1);
         match random.next_u64() % 5 {
             0 => user_key.push(b'0'),
             1 => {
                 user_key.pop();
             }
-            2 => packed = pack(SeqNum(random.next_u64() % 100), ValueType::FOR_SEEK),
+            2 => trailer = Trailer::new(SeqNum(random.next_u64() % 100), ValueType::FOR_SEEK),
             _ => {}
         }
         let place = rows
-            .partition_point(|(key, _)| comparator.compare_parts(split(key), (&user_key, packed)).is_lt());
-        iter.seek(&user_key, packed);
+            .partition_point(|(key, _)| comparator.compare_parts(split(key), (&user_key, trailer)).is_lt());
+        iter.seek(&user_key, trailer);
         let found = iter.valid().then(|| iter.key().to_vec());
         assert_eq!(found.as_ref(), rows.get(place).map(|(key, _)| key), "seek {user_key:?}, seed {seed}");
         if random.next_u64().is_multiple_of(4) {
             // From somewhere else, or from where it goes.
-            iter.seek(split(&rows[0].0).0, u64::MAX);
+            iter.seek(split(&rows[0].0).0, Trailer::MAX);
         }
-        seek_in_steps(&mut iter, &user_key, packed);
+        seek_in_steps(&mut iter, &user_key, trailer);
         let found = iter.valid().then(|| iter.key().to_vec());
         assert_eq!(found.as_ref(), rows.get(place).map(|(key, _)| key), "steps {user_key:?}, seed {seed}");
         let before = rows
-            .partition_point(|(key, _)| comparator.compare_parts(split(key), (&user_key, packed)).is_le());
-        iter.seek_for_prev(&user_key, packed);
+            .partition_point(|(key, _)| comparator.compare_parts(split(key), (&user_key, trailer)).is_le());
+        iter.seek_for_prev(&user_key, trailer);
         let found = iter.valid().then(|| iter.key().to_vec());
         assert_eq!(found.as_ref(), before.checked_sub(1).map(|i| &rows[i].0), "seed {seed}");
 
-        let snapshot = packed >> 8;
+        let snapshot = trailer.seq().0;
         let mut got = None;
         let lookup = LookupKey::new(&user_key);
         if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {

@@ -10,7 +10,7 @@ use crate::wal_dir::{self, Purpose};
 use outcrop::{Db, Env, Error};
 use outcrop_base::{SeqNum, ValueType, builtin_merge};
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{RecoveredColumnFamily, TableFile, Version};
+use outcrop_manifest::{FileNumber, RecoveredColumnFamily, TableFile, Version};
 use outcrop_table::{Loading, TableIterOptions};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -40,7 +40,7 @@ impl Facts {
             facts.look_at_family(db, env, family);
         }
         let families = manifest.column_families.iter().map(|family| family.log_number);
-        let needed = families.min().unwrap_or(0).max(manifest.min_log_number_to_keep);
+        let needed = families.min().unwrap_or_default().max(manifest.min_log_number_to_keep);
         facts.look_at_logs(db, env, needed)?;
         facts.look_at_options(db, env)?;
         Ok(facts)
@@ -79,7 +79,7 @@ impl Facts {
     }
 
     /// The logs that an opening replays.
-    fn look_at_logs(&mut self, db: &Path, env: &Env, needed: u64) -> Result<(), Error> {
+    fn look_at_logs(&mut self, db: &Path, env: &Env, needed: FileNumber) -> Result<(), Error> {
         // Of an OPTIONS file that cannot be read there is nothing to be told here.
         let stored = Db::load_latest_options_in(db, env).ok().and_then(|loaded| loaded.db.wal_dir);
         let dir = wal_dir::locate(env, db, stored, Purpose::Read)?;
@@ -88,7 +88,7 @@ impl Facts {
         names.sort();
         for name in names {
             let Some(FileKind::Wal(number)) = file_name::parse(&name) else { continue };
-            if number.0 < needed {
+            if number < needed {
                 continue;
             }
             match wal::features(env, &dir.join(&name), number.0) {

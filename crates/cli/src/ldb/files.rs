@@ -63,12 +63,12 @@ impl LdbArguments {
                 println!("--- level {number} --- version# 1 ---");
                 for file in &level.files[..] {
                     let bound = |key: &[u8]| {
-                        let (user, packed) = outcrop_base::keys::split(key);
+                        let (user, trailer) = outcrop_base::keys::split(key);
                         let user = match self.hex_keys() {
                             true => digits(user),
                             false => String::from_utf8_lossy(user).into_owned(),
                         };
-                        format!("'{user}' seq:{}, type:{}", packed >> 8, packed & 0xFF)
+                        format!("'{user}' seq:{}, type:{}", trailer.seq().0, trailer.type_byte())
                     };
                     println!(
                         " {}:{}[{} .. {}][{} .. {}]",

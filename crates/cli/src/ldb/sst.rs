@@ -136,10 +136,10 @@ impl LdbArguments {
                 ReadOutcome::Record(bytes, _) => edits.push(VersionEdit::decode(bytes)?),
             }
         }
-        let manifest = FileNumber(recovered.next_file_number);
+        let manifest = recovered.next_file_number;
         let mut edit = VersionEdit::for_column_family(id);
         edit.deleted_files.push((level, number));
-        edit.next_file_number = Some(manifest.0 + 1);
+        edit.next_file_number = Some(manifest.next());
         edits.push(edit);
         ManifestWriter::create(&*env.fs, dir, manifest, &edits)?;
         println!("OK");

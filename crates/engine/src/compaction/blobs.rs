@@ -38,7 +38,7 @@ impl BlobMeter {
     /// Counts the reference `index` of `user_key`; gives the file's number.
     pub fn count(&mut self, user_key: &[u8], index: &[u8]) -> Result<FileNumber> {
         let index = BlobIndex::decode(index)?;
-        let number = FileNumber(index.file_number);
+        let number = index.file_number;
         let seen = self.files.entry(number).or_default();
         seen.count += 1;
         seen.bytes += record_len(user_key.len(), index.size);
@@ -110,7 +110,7 @@ impl BlobInput {
     /// As [`BlobInput::fetch`], through a buffer of the file: keys come in the order in which their values were
     /// written.
     fn fetch_ahead(&self, user_key: &[u8], index: &BlobIndex) -> Result<Vec<u8>> {
-        let number = FileNumber(index.file_number);
+        let number = index.file_number;
         let mut ahead = self.ahead.borrow_mut();
         let reader = match ahead.entry(number) {
             Entry::Occupied(known) => known.into_mut(),
@@ -127,7 +127,7 @@ impl BlobInput {
 
     /// True if the value that `index` refers to should move out of its file. One whose file is lost stays as it is.
     pub fn moves_out(&self, index: &[u8]) -> Result<bool> {
-        let number = FileNumber(BlobIndex::decode(index)?.file_number);
+        let number = BlobIndex::decode(index)?.file_number;
         Ok(number < self.cutoff && self.version.blob_files.contains_key(&number))
     }
 }
@@ -311,7 +311,7 @@ impl<'a> BlobOutput<'a> {
         let file = self.ctx.pacing.file(file, plan.level);
         let (file, checksum) = while_written(file, self.ctx.options.file_checksum_gen_factory);
         let options = BlobWriterOptions {
-            file_number: number.0,
+            file_number: number,
             column_family_id: self.cf.id(),
             compression: plan.compression,
             compression_opts: plan.compression_opts.clone(),

@@ -5,7 +5,7 @@
 //! `EstimateCompactionBytesNeeded`.
 
 use outcrop_manifest::{FileNumber, Version};
-use outcrop_options::{ColumnFamilyOptions, CompactionStyle};
+use outcrop_options::{ColumnFamilyOptions, styles};
 use std::collections::BTreeSet;
 
 /// Target sizes of the levels of one version.
@@ -25,8 +25,7 @@ pub fn usable_levels(version: &Version, options: &ColumnFamilyOptions) -> usize 
 impl LevelShape {
     /// The shape of `version` under `options`.
     pub fn of(version: &Version, options: &ColumnFamilyOptions) -> LevelShape {
-        let leveled = options.compaction_style == CompactionStyle::Level;
-        if leveled && options.level_compaction_dynamic_level_bytes {
+        if styles::of(options).sized_levels && options.level_compaction_dynamic_level_bytes {
             LevelShape::dynamic(version, options)
         } else {
             LevelShape::fixed(usable_levels(version, options), options)

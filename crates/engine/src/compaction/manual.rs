@@ -9,7 +9,7 @@ use super::job::CompactionJob;
 use super::level_shape::{LevelShape, usable_levels};
 use super::manual_request::{BottommostLevelCompaction, CompactRangeOptions, ManualCompaction, Scope};
 use super::output::{canceled_error, check_wanted};
-use super::pick::{self, leveled};
+use super::pick::{self, Manual, leveled, universal};
 use super::requests;
 use super::{Compaction, Reason, Work};
 use crate::column_family::ColumnFamilyHandle;
@@ -21,7 +21,6 @@ use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result, Timestamp};
 use outcrop_manifest::{FileNumber, TableFile, Version};
-use outcrop_options::CompactionStyle;
 use outcrop_table::NEWEST_TIMESTAMP;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -85,7 +84,7 @@ fn inputs(cf: &CfState, request: &ManualCompaction) -> Inputs {
     let ready = |compaction: Option<Compaction>| compaction.map_or(Inputs::Taken, Inputs::Ready);
     let Scope::Level { start, output, begin, end, below } = &request.scope else {
         let empty = cf.version.num_files() == 0;
-        return if empty { Inputs::Empty } else { ready(pick::everything(&input)) };
+        return if empty { Inputs::Empty } else { ready(universal::everything(&input)) };
     };
     let mut files = pick::overlapping(&input, *start, begin.as_deref(), end.as_deref());
     files.retain(|file| below.is_none_or(|below| file.number < below));
@@ -138,8 +137,8 @@ fn compact(
 ) -> Result<()> {
     refuse_if_disabled(&core.versions.state.lock())?;
     core.commit.flush(&[cf.id()], FlushReason::ManualCompaction, true)?;
-    match cf.options.load().compaction_style {
-        CompactionStyle::Level => {
+    match pick::style_of(cf.options.load().compaction_style).manual() {
+        Manual::Range => {
             let level = compact_levels(&core.versions, cf, (begin, end), options, trim)?;
             match level {
                 Some(level) if options.change_level => {
@@ -148,11 +147,11 @@ fn compact(
                 _ => Ok(()),
             }
         }
-        CompactionStyle::Universal => run_manual(&core.versions, cf, Scope::Everything, options, trim),
-        CompactionStyle::Fifo | CompactionStyle::None if trim.is_some() => {
+        Manual::Everything => run_manual(&core.versions, cf, Scope::Everything, options, trim),
+        Manual::Nothing if trim.is_some() => {
             Err(Error::not_supported("trimming the history of a column family that is not compacted"))
         }
-        CompactionStyle::Fifo | CompactionStyle::None => Ok(()),
+        Manual::Nothing => Ok(()),
     }
 }
 
@@ -196,7 +195,7 @@ fn compact_levels(
         let (begin, end) = (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
         run_manual(versions, cf, Scope::Level { start, output, begin, end, below }, options, trim)
     };
-    let before = FileNumber(versions.ctx.next_file_number());
+    let before = versions.ctx.next_file_number();
     let mut level = 0;
     loop {
         let (version, shape) = shape_of(versions, cf)?;

@@ -9,7 +9,7 @@ use super::level_shape::usable_levels;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, SeqNum};
 use outcrop_manifest::{FileNumber, TableFile, Version};
-use outcrop_options::{ColumnFamilyOptions, CompactionStyle, derive};
+use outcrop_options::{ColumnFamilyOptions, derive, styles};
 use std::collections::BTreeSet;
 
 /// The tables of one version that want to be compacted, by the reason why.
@@ -51,7 +51,7 @@ impl Marks {
         let mut marks = Marks::default();
         let ttl = derive::ttl(options);
         let period = derive::periodic_compaction_seconds(options, context.has_filter);
-        let leveled = options.compaction_style == CompactionStyle::Level;
+        let leveled = styles::of(options).sized_levels;
         let deepest = version.levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0);
         let reached = |time: u64, age: u64| age > 0 && time > 0 && time.saturating_add(age) <= context.now;
         for (level, file) in version.files() {
@@ -103,7 +103,7 @@ pub fn blob_garbage(version: &Version, options: &ColumnFamilyOptions) -> BTreeSe
     let threshold = options.blob_garbage_collection_force_threshold;
     let share = options.blob_garbage_collection_age_cutoff.clamp(0.0, 1.0);
     let eligible = (version.blob_files.len() as f64 * share) as usize;
-    let wanted = options.enable_blob_garbage_collection && options.compaction_style == CompactionStyle::Level;
+    let wanted = options.enable_blob_garbage_collection && styles::of(options).sized_levels;
     let Some(oldest) = version.blob_files.keys().next().filter(|_| wanted && threshold < 1.0 && eligible > 0)
     else {
         return BTreeSet::new();

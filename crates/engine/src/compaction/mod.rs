@@ -44,8 +44,12 @@ pub enum Reason {
     SortedRuns,
     /// The tables are larger than allowed.
     TotalSize,
-    /// The data has reached its `ttl`.
+    /// The data has reached its `ttl`, and moves on.
     Ttl,
+    /// The data has reached its `ttl`, and is deleted.
+    DataAge,
+    /// Tables that are small enough to be merged before they are deleted.
+    SmallTables,
     /// A table has reached its `periodic_compaction_seconds`.
     Periodic,
     /// Snapshots that kept garbage in a table of the last level are gone.

@@ -12,7 +12,7 @@ use crate::info_log::{LogLevel, log_at};
 use crate::partitioner::SstPartitioner;
 use crate::table_cache;
 use outcrop_base::hash::xxh3_64;
-use outcrop_base::keys::{FOOTER_LEN, append_internal_key, pack, packed_seq, split, user_key};
+use outcrop_base::keys::{Trailer, append_internal_key, split, user_key};
 use outcrop_base::{
     Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, SeqNum, ValueType, wide_columns,
 };
@@ -324,7 +324,7 @@ impl OpenTable {
         blobs: &mut BlobOutput<'_>,
         reserve: ReserveFile<'_>,
     ) -> Result<()> {
-        let value_type = key[key.len() - FOOTER_LEN];
+        let value_type = key[key.len() - Trailer::LEN];
         if value_type == ValueType::BlobIndex as u8 {
             let number = blobs.refer(user_key(key), value)?;
             number.into_iter().for_each(|number| self.refer_to(number));
@@ -361,11 +361,11 @@ impl OpenTable {
         blobs: &mut BlobOutput<'_>,
         reserve: ReserveFile<'_>,
     ) -> Result<()> {
-        let (user_key, packed) = split(key);
+        let (user_key, trailer) = split(key);
         let (reference_key, index) = &mut self.reference;
         let number = blobs.add(user_key, value, reserve, index)?;
         reference_key.clear();
-        append_internal_key(reference_key, user_key, pack(packed_seq(packed), ValueType::BlobIndex));
+        append_internal_key(reference_key, user_key, Trailer::new(trailer.seq(), ValueType::BlobIndex));
         if let Some(written) = &mut self.written {
             written.add(reference_key, index);
         }

@@ -26,7 +26,7 @@ use super::stamps::{StampRules, forget_timestamp};
 use crate::read::merge::{Base, MergeOperands, Merged};
 use crate::read::merging_iter::MergingIter;
 use crate::snapshots::LiveSnapshots;
-use outcrop_base::keys::{append_internal_key, pack, packed_seq, split};
+use outcrop_base::keys::{Trailer, append_internal_key, split};
 use outcrop_base::{
     CompactionFilter, Comparator, Error, FilterDecision, Fragment, Fragments, MergeOperator, Result, SeqNum,
     ValueType, wide_columns,
@@ -250,7 +250,7 @@ impl CompactionStream {
     /// Decides about the input's entry. `Drop` means that the loop goes on: either `must_advance` is set or
     /// the input has moved already.
     fn decide(&mut self) -> Result<Decision> {
-        let (user_key, packed) = split(self.input.key());
+        let (user_key, trailer) = split(self.input.key());
         if self.stamps.as_ref().is_some_and(|stamps| stamps.is_trimmed(user_key)) {
             self.must_advance = true;
             self.stats.dropped_obsolete += 1;
@@ -268,10 +268,10 @@ impl CompactionStream {
         } else {
             self.is_newest = false;
         }
-        let seq = packed_seq(packed);
+        let seq = trailer.seq();
         let stripe = self.stripe(seq);
-        let value_type = ValueType::from_byte(packed as u8).ok_or_else(|| {
-            Error::corruption(format!("compaction input has value type {:#04x}", packed as u8))
+        let value_type = trailer.value_type().ok_or_else(|| {
+            Error::corruption(format!("compaction input has value type {:#04x}", trailer.type_byte()))
         })?;
         let hidden = self.hiding_stripe == Some(stripe) && value_type != ValueType::SingleDeletion;
         if hidden || self.is_covered(seq, stripe) {
@@ -358,7 +358,7 @@ impl CompactionStream {
             self.key.clear();
             // In its own bytes, if the order calls others the same: a blob file counts what the record takes with them.
             let user_key = split(self.input.key()).0;
-            append_internal_key(&mut self.key, user_key, pack(SeqNum::ZERO, value_type));
+            append_internal_key(&mut self.key, user_key, Trailer::new(SeqNum::ZERO, value_type));
             if self.stamps.is_some() {
                 forget_timestamp(&mut self.key[..user_key.len()]);
             }
@@ -435,7 +435,7 @@ impl CompactionStream {
         let zeroed = self.bottommost && self.in_oldest_stripe(seq) && self.may_collapse();
         let seq = if zeroed { SeqNum::ZERO } else { seq };
         self.key.clear();
-        append_internal_key(&mut self.key, &self.user_key, pack(seq, value_type));
+        append_internal_key(&mut self.key, &self.user_key, Trailer::new(seq, value_type));
         if zeroed && self.stamps.is_some() {
             let len = self.user_key.len();
             forget_timestamp(&mut self.key[..len]);
@@ -454,7 +454,7 @@ impl CompactionStream {
         }
         let deletion = self.deletion();
         self.key.clear();
-        append_internal_key(&mut self.key, &self.user_key, pack(seq, deletion));
+        append_internal_key(&mut self.key, &self.user_key, Trailer::new(seq, deletion));
         self.value.clear();
         self.shown = Shown::Own;
         Decision::Show
@@ -468,11 +468,11 @@ impl CompactionStream {
             if !self.input.valid() {
                 return Ok(());
             }
-            let (next_key, next_packed) = split(self.input.key());
+            let (next_key, next_trailer) = split(self.input.key());
             if !self.is_same(next_key) {
                 return Ok(());
             }
-            if self.stripe(packed_seq(next_packed)) != stripe {
+            if self.stripe(next_trailer.seq()) != stripe {
                 self.ready.push_back((key, Vec::new()));
                 return Ok(());
             }
@@ -485,9 +485,9 @@ impl CompactionStream {
         let key = self.input.key().to_vec();
         self.step()?;
         if self.input.valid() {
-            let (next_key, next_packed) = split(self.input.key());
-            let same_stripe = self.is_same(next_key) && self.stripe(packed_seq(next_packed)) == stripe;
-            match ValueType::from_byte(next_packed as u8) {
+            let (next_key, next_trailer) = split(self.input.key());
+            let same_stripe = self.is_same(next_key) && self.stripe(next_trailer.seq()) == stripe;
+            match next_trailer.value_type() {
                 Some(ValueType::Value | ValueType::WideColumnEntity | ValueType::BlobIndex)
                     if same_stripe =>
                 {
@@ -528,12 +528,12 @@ impl CompactionStream {
         // `None` while it may lie outside the input.
         let mut base = None;
         while self.input.valid() {
-            let (user_key, packed) = split(self.input.key());
+            let (user_key, trailer) = split(self.input.key());
             if !self.comparator.same(user_key, &self.user_key) {
                 base = self.nothing_below(newest).then_some(Base::None);
                 break;
             }
-            let seq = packed_seq(packed);
+            let seq = trailer.seq();
             if self.stripe(seq) != stripe {
                 break;
             }
@@ -541,7 +541,7 @@ impl CompactionStream {
                 base = Some(Base::None);
                 break;
             }
-            match ValueType::from_byte(packed as u8) {
+            match trailer.value_type() {
                 Some(ValueType::Merge) if self.filter_removes_operand() => {}
                 Some(ValueType::Merge) => {
                     operands.push_older(self.input.value());
@@ -620,7 +620,7 @@ impl CompactionStream {
     /// The internal key of an entry of the current user key.
     fn output_key(&self, seq: SeqNum, value_type: ValueType) -> Vec<u8> {
         let mut key = Vec::with_capacity(self.user_key.len() + 8);
-        append_internal_key(&mut key, &self.user_key, pack(seq, value_type));
+        append_internal_key(&mut key, &self.user_key, Trailer::new(seq, value_type));
         key
     }
 
@@ -628,10 +628,10 @@ impl CompactionStream {
     #[inline]
     fn step(&mut self) -> Result<()> {
         if let Some(blobs) = &mut self.blobs {
-            let (user_key, packed) = split(self.input.key());
-            if packed as u8 == ValueType::BlobIndex as u8 {
+            let (user_key, trailer) = split(self.input.key());
+            if trailer.type_byte() == ValueType::BlobIndex as u8 {
                 blobs.read.count(user_key, self.input.value())?;
-            } else if packed as u8 == ValueType::WideColumnEntity as u8 {
+            } else if trailer.type_byte() == ValueType::WideColumnEntity as u8 {
                 wide_columns::each_blob(self.input.value(), |index| {
                     blobs.read.count(user_key, index).map(|_| ())
                 })?;
@@ -719,7 +719,7 @@ struct Input {
 impl Input {
     fn new(mut merged: MergingIter, comparator: Comparator, range: KeyRange) -> Input {
         match &range.begin {
-            Some(begin) => merged.seek(begin, u64::MAX),
+            Some(begin) => merged.seek(begin, Trailer::MAX),
             None => merged.seek_to_first(),
         }
         let mut input = Input { merged, comparator, end: range.end, at_end: false };

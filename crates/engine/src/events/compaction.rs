@@ -73,7 +73,7 @@ fn info_of(ctx: &DbContext, job: &CompactionJob) -> CompactionJobInfo {
         job_id: job.job_id.load(Ordering::Relaxed),
         base_input_level: compaction.start_level(),
         output_level: compaction.output_level,
-        reason: CompactionReason::of(compaction.reason, options.compaction_style),
+        reason: CompactionReason::of(compaction.reason),
         compression: compaction.compression,
         blob_compression: options.blob_compression_type,
         ..CompactionJobInfo::default()
@@ -204,7 +204,7 @@ pub fn subcompaction(ctx: &DbContext, job: &CompactionJob, part: usize) -> Optio
         subcompaction_job_id: part as i32,
         base_input_level: compaction.start_level(),
         output_level: compaction.output_level,
-        reason: CompactionReason::of(compaction.reason, options.compaction_style),
+        reason: CompactionReason::of(compaction.reason),
         compression: compaction.compression,
         blob_compression: options.blob_compression_type,
         ..SubcompactionJobInfo::default()

@@ -1,7 +1,6 @@
 //! Why things happen, by RocksDB's numbers.
 
 use crate::compaction::Reason;
-use outcrop_options::CompactionStyle;
 
 /// Why memtables are flushed. The numbers are RocksDB's.
 ///
@@ -100,17 +99,16 @@ impl CompactionReason {
         }
     }
 
-    pub(crate) fn of(reason: Reason, style: CompactionStyle) -> CompactionReason {
-        let is_fifo = style == CompactionStyle::Fifo;
+    pub(crate) fn of(reason: Reason) -> CompactionReason {
         match reason {
-            Reason::L0Files if is_fifo => CompactionReason::FifoReduceNumFiles,
+            Reason::SmallTables => CompactionReason::FifoReduceNumFiles,
             Reason::L0Files => CompactionReason::LevelL0FilesNum,
             Reason::LevelSize => CompactionReason::LevelMaxLevelSize,
             Reason::SizeAmplification => CompactionReason::UniversalSizeAmplification,
             Reason::SizeRatio => CompactionReason::UniversalSizeRatio,
             Reason::SortedRuns => CompactionReason::UniversalSortedRunNum,
             Reason::TotalSize => CompactionReason::FifoMaxSize,
-            Reason::Ttl if is_fifo => CompactionReason::FifoTtl,
+            Reason::DataAge => CompactionReason::FifoTtl,
             Reason::Ttl => CompactionReason::Ttl,
             Reason::Periodic => CompactionReason::PeriodicCompaction,
             Reason::Bottommost => CompactionReason::BottommostFiles,

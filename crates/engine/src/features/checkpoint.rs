@@ -18,7 +18,7 @@ use crate::live_files::{DeletionsOnHold, Frozen, freeze};
 use crate::options_file;
 use outcrop_base::{Error, Result};
 use outcrop_env::file_system::parent_of;
-use outcrop_manifest::{FileNumber, ManifestWriter, file_name};
+use outcrop_manifest::{ManifestWriter, file_name};
 use std::path::{Path, PathBuf};
 
 /// See [`crate::Db::create_checkpoint`].
@@ -61,11 +61,11 @@ fn build_checkpoint(core: &Core, dir: &Path, frozen: &Frozen) -> Result<()> {
         }
     }
     for (number, len) in &frozen.wals {
-        let name = |dir: &Path| file_name::wal(dir, FileNumber(*number));
+        let name = |dir: &Path| file_name::wal(dir, *number);
         copy_file(&**fs, &name(&core.ctx.wal_dir), &name(dir), *len)?;
     }
     // No IDENTITY: unless the MANIFEST has the database's, the checkpoint gets one of its own when it is opened.
     options_file::write_to(core, dir)?;
-    let manifest_number = FileNumber(core.ctx.new_file_number());
+    let manifest_number = core.ctx.new_file_number();
     ManifestWriter::create(&**fs, dir, manifest_number, &frozen.edits_of_one_directory()).map(|_| ())
 }

@@ -30,12 +30,12 @@ use crate::stats::Ingested;
 use crate::table_bounds::boundaries;
 use crate::version_set::VersionSet;
 use crate::write::pipeline::WriteCore;
-use outcrop_base::keys::{append_internal_key, pack, split, user_key};
+use outcrop_base::keys::{Trailer, append_internal_key, split, user_key};
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
-use outcrop_options::CompactionStyle;
+use outcrop_options::styles;
 use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -575,7 +575,7 @@ fn has_data(core: &Core, cf: &ColumnFamilyHandle, file: &TableFile, table: &Tabl
         readahead_bytes: 0,
         ..TableIterOptions::default()
     });
-    iter.seek(begin, u64::MAX);
+    iter.seek(begin, Trailer::MAX);
     if iter.valid() && !is_before(comparator, file.end(), user_key(iter.key())) {
         return Ok(true);
     }
@@ -610,8 +610,7 @@ fn place(
         let free = !levels[last].files.iter().any(|file| touches(comparator, table, file));
         return TargetLevel { level: if free { last } else { 0 }, over_data: !free };
     }
-    if cf_options.compaction_style == CompactionStyle::Fifo {
-        // FIFO deletes the oldest tables first, and only L0 is in the order of age.
+    if !styles::of(&cf_options).ingests_below_l0 {
         return TargetLevel { level: 0, over_data: true };
     }
     let mut level = 0;
@@ -646,11 +645,10 @@ fn number_table(table: &mut TableFile, seq: SeqNum) {
         if is_tombstone_end(key) {
             return key.into();
         }
-        let (user_key, packed) = split(key);
+        let (user_key, trailer) = split(key);
         let mut out = Vec::with_capacity(key.len());
-        let value_type =
-            outcrop_base::ValueType::from_byte(packed as u8).expect("read from a verified table");
-        append_internal_key(&mut out, user_key, pack(seq, value_type));
+        let value_type = trailer.value_type().expect("read from a verified table");
+        append_internal_key(&mut out, user_key, Trailer::new(seq, value_type));
         out.into_boxed_slice()
     };
     table.smallest = renumbered(&table.smallest);

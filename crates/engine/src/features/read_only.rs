@@ -18,7 +18,7 @@ use crate::write::wal::Wal;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, WriteFile};
 use outcrop_manifest::file_name::{self, FileKind};
-use outcrop_manifest::{FileNumber, ManifestWriter, WalSet};
+use outcrop_manifest::{ManifestWriter, WalSet};
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
 use outcrop_options::DbOptions;
@@ -144,7 +144,7 @@ fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
         {
             return Err(Error::corruption(format!(
                 "{}: a WAL with data exists and error_if_wal_file_exists is set",
-                file_name::wal(&wal_dir, FileNumber(number.0)).display()
+                file_name::wal(&wal_dir, number).display()
             )));
         }
     }

@@ -48,7 +48,7 @@ pub struct UpdatesSince {
     /// The last number of the batch given last.
     last: SeqNum,
     /// The WAL being read, and how many of its records were given or passed over.
-    place: Option<(u64, u64)>,
+    place: Option<(FileNumber, u64)>,
     reader: Option<LogReader>,
     /// A batch was given: from then on none may be missing.
     started: bool,
@@ -182,7 +182,7 @@ impl UpdatesSince {
     }
 
     /// Record number `passed` of the WAL; `None` at its present end.
-    fn read(&mut self, wal: u64, passed: u64) -> Result<Option<Vec<u8>>> {
+    fn read(&mut self, wal: FileNumber, passed: u64) -> Result<Option<Vec<u8>>> {
         let mut skip = 0;
         if self.reader.is_none() {
             self.reader = Some(self.open(wal)?);
@@ -206,26 +206,27 @@ impl UpdatesSince {
         }
     }
 
-    fn open(&self, wal: u64) -> Result<LogReader> {
+    fn open(&self, wal: FileNumber) -> Result<LogReader> {
         open_wal(&self.versions.ctx, wal)
     }
 
     /// Numbers of the WALs there are, ascending.
-    fn wals(&self) -> Result<Vec<u64>> {
+    fn wals(&self) -> Result<Vec<FileNumber>> {
         // First those in use: one that is archived meanwhile is found in the archive.
-        let live: Vec<u64> = self.versions.state.lock().live_wals.iter().map(|wal| wal.number).collect();
+        let live: Vec<FileNumber> =
+            self.versions.state.lock().live_wals.iter().map(|wal| wal.number).collect();
         let mut wals = wal_archive::numbers(&self.versions.ctx)?;
-        let last_archived = wals.last().copied().unwrap_or(0);
+        let last_archived = wals.last().copied().unwrap_or_default();
         wals.extend(live.into_iter().filter(|wal| *wal > last_archived));
         Ok(wals)
     }
 
-    fn following(&self, wal: u64) -> Result<Option<u64>> {
+    fn following(&self, wal: FileNumber) -> Result<Option<FileNumber>> {
         Ok(self.wals()?.into_iter().find(|number| *number > wal))
     }
 
     /// The last WAL that begins at or before `seq`; the first one if all begin later.
-    fn wal_with(&self, seq: SeqNum) -> Result<Option<u64>> {
+    fn wal_with(&self, seq: SeqNum) -> Result<Option<FileNumber>> {
         let mut found = None;
         for wal in self.wals()?.into_iter().rev() {
             let mut reader = match self.open(wal) {
@@ -250,13 +251,13 @@ impl UpdatesSince {
 ///
 /// # Errors
 /// IoError of a missing file if it is in neither directory.
-pub fn open_wal(ctx: &DbContext, number: u64) -> Result<LogReader> {
+pub fn open_wal(ctx: &DbContext, number: FileNumber) -> Result<LogReader> {
     let read = OpenRead { access: Access::Sequential, ..OpenRead::default() };
-    let open = |dir: &Path| ctx.env.fs.open_read(&file_name::wal(dir, FileNumber(number)), read);
+    let open = |dir: &Path| ctx.env.fs.open_read(&file_name::wal(dir, number), read);
     let file = match open(&ctx.wal_dir) {
         Err(error) if error.is_missing_file() => open(&wal_archive::dir(&ctx.wal_dir))?,
         opened => opened?,
     };
     // A record that is being written looks like one cut short: it is read the next time.
-    Ok(LogReader::new(file, number, WalRecoveryMode::TolerateCorruptedTailRecords))
+    Ok(LogReader::new(file, number.0, WalRecoveryMode::TolerateCorruptedTailRecords))
 }

@@ -41,11 +41,11 @@ pub fn list(core: &Core) -> Result<Vec<WalFile>> {
     // First those in use: one that is archived meanwhile is found in the archive.
     let live = live(core);
     let archived = wal_archive::numbers(&core.ctx)?;
-    let last_archived = archived.last().copied().unwrap_or(0);
+    let last_archived = archived.last().copied().unwrap_or_default();
     let archive = wal_archive::dir(&core.ctx.wal_dir);
     let mut files = Vec::new();
     for number in archived {
-        let path = file_name::wal(&archive, FileNumber(number));
+        let path = file_name::wal(&archive, number);
         let size_bytes = match core.ctx.env.fs.file_size(&path) {
             // It was too old.
             Err(error) if error.is_missing_file() => continue,
@@ -53,10 +53,10 @@ pub fn list(core: &Core) -> Result<Vec<WalFile>> {
         };
         files.extend(with_start(
             core,
-            WalFile { number, path, is_archived: true, start_sequence: SeqNum::ZERO, size_bytes },
+            WalFile { number: number.0, path, is_archived: true, start_sequence: SeqNum::ZERO, size_bytes },
         )?);
     }
-    for file in live.into_iter().filter(|file| file.number > last_archived) {
+    for file in live.into_iter().filter(|file| file.number > last_archived.0) {
         files.extend(with_start(core, file)?);
     }
     Ok(files)
@@ -73,7 +73,7 @@ fn live(core: &Core) -> Vec<WalFile> {
         let writing = core.commit.exclude_writers();
         (writing.wal.number(), writing.wal.len())
     };
-    let mut wals: Vec<(u64, u64)> = {
+    let mut wals: Vec<(FileNumber, u64)> = {
         let state = core.versions.state.lock();
         state
             .live_wals
@@ -83,9 +83,9 @@ fn live(core: &Core) -> Vec<WalFile> {
             .collect()
     };
     wals.push(written);
-    let file = |(number, size_bytes): (u64, u64)| WalFile {
-        number,
-        path: file_name::wal(&core.ctx.wal_dir, FileNumber(number)),
+    let file = |(number, size_bytes): (FileNumber, u64)| WalFile {
+        number: number.0,
+        path: file_name::wal(&core.ctx.wal_dir, number),
         is_archived: false,
         start_sequence: SeqNum::ZERO,
         size_bytes,
@@ -95,7 +95,7 @@ fn live(core: &Core) -> Vec<WalFile> {
 
 /// The file with the number of its first record; `None` if it has none, or is gone.
 fn with_start(core: &Core, file: WalFile) -> Result<Option<WalFile>> {
-    let mut reader = match open_wal(&core.ctx, file.number) {
+    let mut reader = match open_wal(&core.ctx, FileNumber(file.number)) {
         Err(error) if error.is_missing_file() => return Ok(None),
         opened => opened?,
     };

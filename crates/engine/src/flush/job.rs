@@ -188,7 +188,7 @@ fn install(
 }
 
 /// The oldest WAL still needed once the job's memtables are in tables.
-fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> u64 {
+fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> FileNumber {
     let state = versions.state.lock();
     let current = versions.current_wal();
     let of_job = |id: u32| job.parts.iter().any(|part| part.cf.id() == id);
@@ -201,9 +201,9 @@ fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> u64 {
             if cf.sealed.is_empty() && cf.memtable.is_empty() { current } else { cf.log_number }
         });
     let own = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.next_wal));
-    let kept = state.prepared.oldest_wal().unwrap_or(u64::MAX);
+    let kept = state.prepared.oldest_wal().unwrap_or(FileNumber::MAX);
     let needed = others.chain(own).min().unwrap_or(current).min(current).min(kept);
-    needed.min(prepared.unwrap_or(u64::MAX))
+    needed.min(prepared.unwrap_or(FileNumber::MAX))
 }
 
 /// The files that a flush wrote.

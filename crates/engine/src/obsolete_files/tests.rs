@@ -123,7 +123,7 @@ fn files_set_aside_go_unless_a_version_has_them() {
     parts.put("a", "1");
     parts.flush();
     let live = parts.cf(0).superversion.load().version.levels[0].files[0].number;
-    let stray = FileNumber(parts.ctx.new_file_number());
+    let stray = parts.ctx.new_file_number();
     let path = file_name::table(&parts.ctx.path, stray);
     parts.ctx.env.fs.create(&path, OpenWrite::default()).unwrap().close().unwrap();
     parts.ctx.quarantined.lock().extend([live, stray]);
@@ -151,7 +151,7 @@ fn leftovers_of_earlier_openings_go_and_files_of_other_names_stay() {
     .for_each(create);
     ["MANIFEST-000000", "000001.log", "000003.dbtmp", "notes.txt", "LOG.old.1"].into_iter().for_each(create);
     let live = BTreeSet::from([FileNumber(6)]);
-    remove_leftovers(&parts.ctx, &live, FIRST_WAL, FileNumber(1), 50).unwrap();
+    remove_leftovers(&parts.ctx, &live, FIRST_WAL, FileNumber(1), FileNumber(50)).unwrap();
     let mut names = parts.ctx.env.fs.list(&parts.ctx.path).unwrap();
     names.sort();
     let expected = [

@@ -33,7 +33,7 @@ pub fn fetch(
     let index = BlobIndex::decode(index)?;
     let watching = tables.monitor().begin();
     let watch = Watch::from(&watching);
-    let file = find(files, FileNumber(index.file_number))?;
+    let file = find(files, index.file_number)?;
     let clock = &*tables.monitor().clock;
     let Some(cache) = &cf.block_cache else {
         loading.check_load(clock)?;

@@ -22,7 +22,7 @@ use super::{blob, merge};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::context::DbContext;
 use crate::superversion::SuperVersion;
-use outcrop_base::keys::{pack, packed_seq, split};
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::TableFile;
@@ -354,7 +354,7 @@ impl Cursor {
         self.prefix = None;
         match self.lower.take() {
             Some(lower) => {
-                self.merged.seek(&lower, pack(self.snapshot, ValueType::FOR_SEEK));
+                self.merged.seek(&lower, Trailer::new(self.snapshot, ValueType::FOR_SEEK));
                 self.lower = Some(lower);
             }
             None => self.merged.seek_to_first(),
@@ -377,7 +377,7 @@ impl Cursor {
         match self.upper.take() {
             Some(upper) => {
                 // The bound itself is excluded: the largest footer sorts before all its versions.
-                self.merged.seek_for_prev(&upper, u64::MAX);
+                self.merged.seek_for_prev(&upper, Trailer::MAX);
                 self.upper = Some(upper);
             }
             None => self.merged.seek_to_last(),
@@ -410,16 +410,16 @@ impl Cursor {
 
     /// Moves the merging iterator to `start`, without the sources that filters of prefixes exclude.
     fn seek_merged(&mut self, start: &[u8]) {
-        let packed = pack(self.snapshot, ValueType::FOR_SEEK);
+        let trailer = Trailer::new(self.snapshot, ValueType::FOR_SEEK);
         let extractor = self.prefix_extractor.as_ref().filter(|_| self.filters);
         let prefix = extractor.and_then(|extractor| extractor.transform(start));
         // A target without prefix has nothing to stay within.
         let wanted = |prefix: &&[u8]| !self.prefix_bound || self.prefix.as_deref() == Some(*prefix);
         let (Some(extractor), Some(prefix)) = (extractor, prefix.filter(wanted)) else {
-            return self.merged.seek(start, packed);
+            return self.merged.seek(start, trailer);
         };
         let within = Within { extractor, prefix };
-        self.merged.seek_within(start, packed, &within);
+        self.merged.seek_within(start, trailer, &within);
         if self.merged.has_excluded() && !self.prefix_bound {
             self.bounded = self.upper.as_deref().is_some_and(|upper| self.ends_within(upper, &within));
             self.prefix = Some(prefix.to_vec());
@@ -446,7 +446,7 @@ impl Cursor {
             return false;
         }
         // None are missing any more if the merging iterator was moved by a seek meanwhile.
-        self.merged.include_excluded(&self.seek_target, pack(self.snapshot, ValueType::FOR_SEEK));
+        self.merged.include_excluded(&self.seek_target, Trailer::new(self.snapshot, ValueType::FOR_SEEK));
         true
     }
 
@@ -469,7 +469,7 @@ impl Cursor {
             return;
         }
         self.stay_in_prefix(target);
-        self.merged.seek_for_prev(target, pack(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
+        self.merged.seek_for_prev(target, Trailer::new(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
         self.find_backward(0);
     }
 
@@ -591,12 +591,12 @@ impl Cursor {
                 }
                 return;
             }
-            let (user_key, packed) = split(self.merged.key());
-            if packed_seq(packed) > self.snapshot || (skip_saved && self.is_key(user_key)) {
+            let (user_key, trailer) = split(self.merged.key());
+            if trailer.seq() > self.snapshot || (skip_saved && self.is_key(user_key)) {
                 passed += 1;
                 let counted = !self.is_limited() || !self.hides_entry();
                 if let Some(tally) = &mut self.tally {
-                    let recent = packed_seq(packed) > self.snapshot;
+                    let recent = trailer.seq() > self.snapshot;
                     tally.recent_skipped += u64::from(recent);
                     tally.entries_skipped += u64::from(!recent);
                 }
@@ -620,8 +620,8 @@ impl Cursor {
                 }
                 return;
             }
-            match ValueType::from_byte(packed as u8) {
-                Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
+            match trailer.value_type() {
+                Some(_) if self.tombstones.hide(user_key, trailer.seq()) => {
                     self.key.clear();
                     self.key.extend_from_slice(user_key);
                     skip_saved = true;
@@ -662,13 +662,13 @@ impl Cursor {
         let (user_key, _) = split(self.merged.key());
         if skip_saved && self.is_key(user_key) {
             self.count_reseek();
-            self.merged.seek(&self.key, pack(SeqNum::ZERO, ValueType::Deletion));
+            self.merged.seek(&self.key, Trailer::new(SeqNum::ZERO, ValueType::Deletion));
             if self.merged.valid() && self.is_key(split(self.merged.key()).0) {
                 self.merged.next();
             }
         } else if user_key == self.passed_key.as_slice() && !self.merged.has_excluded() {
             self.count_reseek();
-            self.merged.seek(&self.passed_key, pack(self.snapshot, ValueType::FOR_SEEK));
+            self.merged.seek(&self.passed_key, Trailer::new(self.snapshot, ValueType::FOR_SEEK));
         } else {
             self.passed_key.clear();
             self.passed_key.extend_from_slice(user_key);
@@ -742,14 +742,14 @@ impl Cursor {
         let mut operands = MergeOperands::default();
         let mut base = Base::None;
         while self.merged.valid() {
-            let (user_key, packed) = split(self.merged.key());
+            let (user_key, trailer) = split(self.merged.key());
             if !self.is_key(user_key) {
                 break;
             }
-            if self.tombstones.hide(user_key, packed_seq(packed)) {
+            if self.tombstones.hide(user_key, trailer.seq()) {
                 break;
             }
-            match ValueType::from_byte(packed as u8) {
+            match trailer.value_type() {
                 Some(ValueType::Merge) => {
                     operands.push_older(self.merged.value());
                     if let Some(tally) = &mut self.tally {
@@ -774,7 +774,7 @@ impl Cursor {
                 Some(ValueType::Deletion | ValueType::SingleDeletion) => {}
                 other => return self.fail_on_type(other),
             }
-            let more = packed as u8 == ValueType::Merge as u8;
+            let more = trailer.type_byte() == ValueType::Merge as u8;
             self.merged.next();
             if !more {
                 break;

@@ -1,6 +1,7 @@
 //! The state of a cursor over keys with user-defined timestamps. The cursor's use of it is in `cursor/stamped.rs`.
 
 use outcrop_base::Timestamp;
+use outcrop_base::keys::Trailer;
 
 /// The state of a cursor that is about timestamps.
 pub struct Stamped {
@@ -11,7 +12,7 @@ pub struct Stamped {
     /// The stored key of the entry shown.
     pub stored: Vec<u8>,
     /// Its sequence number and type.
-    pub packed: u64,
+    pub trailer: Trailer,
     /// The last step went backward.
     pub backward: bool,
 }
@@ -19,6 +20,6 @@ pub struct Stamped {
 impl Stamped {
     /// Reads at `read`; with `start`, all versions from that on.
     pub fn new(read: Timestamp, start: Option<Timestamp>) -> Box<Stamped> {
-        Box::new(Stamped { read, start, stored: Vec::new(), packed: 0, backward: false })
+        Box::new(Stamped { read, start, stored: Vec::new(), trailer: Trailer::MIN, backward: false })
     }
 }

@@ -11,7 +11,7 @@ use crate::column_family::ColumnFamily;
 use crate::column_family::enables_timestamp;
 use crate::superversion::SuperVersion;
 use crate::table_cache::{TableCache, TableRef};
-use outcrop_base::keys::{pack, user_key};
+use outcrop_base::keys::{Trailer, user_key};
 use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::{Level, TableFile, Version};
@@ -167,13 +167,13 @@ impl<'v> Search<'v> {
             }
         }
         self.in_l0 = self.candidates.len;
-        let packed = pack(lookup.snapshot, ValueType::FOR_SEEK);
+        let trailer = Trailer::new(lookup.snapshot, ValueType::FOR_SEEK);
         for level in version.levels.iter().skip(1) {
             if level.files.is_empty() {
                 continue;
             }
             // Versions of one key may continue in the next file: then it starts with the key this one ends with.
-            for file in &level.files[level.find(comparator, key, packed)..] {
+            for file in &level.files[level.find(comparator, key, trailer)..] {
                 if !covers(file) {
                     break;
                 }

@@ -6,7 +6,7 @@
 use super::within::Within;
 use crate::column_family::ColumnFamily;
 use crate::table_cache::TableCache;
-use outcrop_base::keys::split;
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_cache::Pinned;
 use outcrop_manifest::TableFile;
@@ -78,17 +78,17 @@ impl LevelIter {
         self.skip_empty_backward();
     }
 
-    /// To the first entry at or after (`user_key`, `packed`).
-    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
-        self.enter(self.find(user_key, packed));
-        self.on_table(|table| table.seek(user_key, packed));
+    /// To the first entry at or after (`user_key`, `trailer`).
+    pub fn seek(&mut self, user_key: &[u8], trailer: Trailer) {
+        self.enter(self.find(user_key, trailer));
+        self.on_table(|table| table.seek(user_key, trailer));
         self.skip_empty_forward();
     }
 
     /// First step of a seek, to the table where it ends; the following ones are those of [`LevelIter::table_mut`].
-    pub fn begin_seek(&mut self, user_key: &[u8], packed: u64) {
-        self.enter(self.find(user_key, packed));
-        self.on_table(|table| table.begin_seek(user_key, packed));
+    pub fn begin_seek(&mut self, user_key: &[u8], trailer: Trailer) {
+        self.enter(self.find(user_key, trailer));
+        self.on_table(|table| table.begin_seek(user_key, trailer));
     }
 
     /// The current table's iterator.
@@ -97,23 +97,23 @@ impl LevelIter {
     }
 
     /// Last step of a seek to the key that [`LevelIter::begin_seek`] was given.
-    pub fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
-        self.on_table(|table| table.finish_seek(user_key, packed));
+    pub fn finish_seek(&mut self, user_key: &[u8], trailer: Trailer) {
+        self.on_table(|table| table.finish_seek(user_key, trailer));
         self.skip_empty_forward();
     }
 
-    /// The first table that may have an entry at or after (`user_key`, `packed`).
-    fn find(&self, user_key: &[u8], packed: u64) -> usize {
+    /// The first table that may have an entry at or after (`user_key`, `trailer`).
+    fn find(&self, user_key: &[u8], trailer: Trailer) -> usize {
         let comparator = &self.cf.comparator;
         self.files.partition_point(|file| {
-            comparator.compare_parts(split(&file.largest), (user_key, packed)) == Ordering::Less
+            comparator.compare_parts(split(&file.largest), (user_key, trailer)) == Ordering::Less
         })
     }
 
     /// As [`LevelIter::seek`]; false if filters know that no key has the prefix of `user_key`: the iterator is then not
     /// positioned.
-    pub fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
-        let index = self.find(user_key, packed);
+    pub fn seek_within(&mut self, user_key: &[u8], trailer: Trailer, within: &Within<'_>) -> bool {
+        let index = self.find(user_key, trailer);
         // Keys with a prefix follow each other, so others of them can only be where the next table begins.
         let goes_on = self.files.get(index + 1).is_some_and(|next| within.has(split(&next.smallest).0));
         if let Some(file) = self.files.get(index).filter(|_| !goes_on)
@@ -123,18 +123,18 @@ impl LevelIter {
             (self.index, self.table, self.status) = (usize::MAX, None, Ok(()));
             return false;
         }
-        self.seek(user_key, packed);
+        self.seek(user_key, trailer);
         true
     }
 
-    /// To the last entry at or before (`user_key`, `packed`).
-    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
+    /// To the last entry at or before (`user_key`, `trailer`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], trailer: Trailer) {
         let comparator = &self.cf.comparator;
         let after = self.files.partition_point(|file| {
-            comparator.compare_parts(split(&file.smallest), (user_key, packed)) != Ordering::Greater
+            comparator.compare_parts(split(&file.smallest), (user_key, trailer)) != Ordering::Greater
         });
         self.enter(after.wrapping_sub(1));
-        self.on_table(|table| table.seek_for_prev(user_key, packed));
+        self.on_table(|table| table.seek_for_prev(user_key, trailer));
         self.skip_empty_backward();
     }
 
@@ -174,7 +174,7 @@ impl LevelIter {
         }
         if inside {
             self.enter(index);
-            self.on_table(|table| table.seek(end, u64::MAX));
+            self.on_table(|table| table.seek(end, Trailer::MAX));
         } else {
             // A table with newer entries: they have to be looked at.
             self.enter_first(index);

@@ -9,7 +9,7 @@
 
 use super::source::{Direction, Source};
 use super::within::Within;
-use outcrop_base::keys::split;
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Result, SeqNum};
 use outcrop_cache::Pinned;
 use outcrop_env::read_batch;
@@ -116,11 +116,11 @@ impl MergingIter {
         self.position(Direction::Backward, Source::seek_to_last);
     }
 
-    /// To the first entry at or after (`user_key`, `packed`). In steps, each for all tables before the next: see
+    /// To the first entry at or after (`user_key`, `trailer`). In steps, each for all tables before the next: see
     /// [`TableIter`].
-    pub fn seek(&mut self, user_key: &[u8], packed: u64) {
+    pub fn seek(&mut self, user_key: &[u8], trailer: Trailer) {
         // Tables first: their blocks arrive while memtables are searched.
-        self.sources.iter_mut().rev().for_each(|source| source.begin_seek(user_key, packed));
+        self.sources.iter_mut().rev().for_each(|source| source.begin_seek(user_key, trailer));
         self.tables().for_each(|table| table.prefetch_slot());
         let missing = self.tables().map(|table| !table.enter_if_cached()).filter(|missing| *missing).count();
         if missing > 1 {
@@ -133,7 +133,7 @@ impl MergingIter {
                 table.prefetch_entry(user_key, index == last);
             }
         }
-        self.position(Direction::Forward, |source| source.finish_seek(user_key, packed));
+        self.position(Direction::Forward, |source| source.finish_seek(user_key, trailer));
     }
 
     fn tables(&mut self) -> impl Iterator<Item = &mut TableIter> {
@@ -163,13 +163,13 @@ impl MergingIter {
     /// As [`MergingIter::seek`], but sources are left out that by their filters hold no key with the prefix of `user_key`.
     /// Going forward, the entries are complete within the prefix; beyond it only once
     /// [`MergingIter::include_excluded`] was called.
-    pub fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) {
+    pub fn seek_within(&mut self, user_key: &[u8], trailer: Trailer, within: &Within<'_>) {
         self.direction = Direction::Forward;
         self.status = Ok(());
         self.excluded.clear();
         self.skipped = false;
         for index in 0..self.sources.len() {
-            if !self.sources[index].seek_within(user_key, packed, within) {
+            if !self.sources[index].seek_within(user_key, trailer, within) {
                 self.excluded.push(index);
             }
             self.refresh(index);
@@ -182,22 +182,22 @@ impl MergingIter {
         !self.excluded.is_empty()
     }
 
-    /// Puts the sources that were left out at their first entry at or after (`user_key`, `packed`), where the seek went.
-    pub fn include_excluded(&mut self, user_key: &[u8], packed: u64) {
+    /// Puts the sources that were left out at their first entry at or after (`user_key`, `trailer`), where the seek went.
+    pub fn include_excluded(&mut self, user_key: &[u8], trailer: Trailer) {
         let excluded = std::mem::take(&mut self.excluded);
         if excluded.is_empty() {
             return;
         }
         for index in excluded {
-            self.sources[index].seek(user_key, packed);
+            self.sources[index].seek(user_key, trailer);
             self.refresh(index);
         }
         self.choose();
     }
 
-    /// To the last entry at or before (`user_key`, `packed`).
-    pub fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
-        self.position(Direction::Backward, |source| source.seek_for_prev(user_key, packed));
+    /// To the last entry at or before (`user_key`, `trailer`).
+    pub fn seek_for_prev(&mut self, user_key: &[u8], trailer: Trailer) {
+        self.position(Direction::Backward, |source| source.seek_for_prev(user_key, trailer));
     }
 
     /// To the next entry. Panics unless valid.
@@ -329,7 +329,7 @@ impl MergingIter {
     #[cold]
     fn switch_direction(&mut self, direction: Direction) {
         let here = self.key().to_vec();
-        let (user_key, packed) = split(&here);
+        let (user_key, trailer) = split(&here);
         let winner = self.winner;
         if direction == Direction::Backward {
             // All together; the current source is likely to go on.
@@ -345,8 +345,8 @@ impl MergingIter {
             // Internal keys are unique, so no other source holds `here`: "at or" never applies.
             match direction {
                 _ if beside && source.is_fixed() => source.step_over(direction),
-                Direction::Forward => source.seek(user_key, packed),
-                Direction::Backward => source.seek_for_prev(user_key, packed),
+                Direction::Forward => source.seek(user_key, trailer),
+                Direction::Backward => source.seek_for_prev(user_key, trailer),
             }
             self.refresh(index);
         }
@@ -461,8 +461,8 @@ mod tests {
                             merged.skip_older(&end, seq);
                             let to = place(&merged, &rows).unwrap_or(rows.len());
                             for left_out in &rows[here + 1..to] {
-                                let (user_key, packed) = split(left_out);
-                                assert!(user_key < end.as_slice() && packed >> 8 < seq.0, "seed {seed}");
+                                let (user_key, trailer) = split(left_out);
+                                assert!(user_key < end.as_slice() && trailer.seq().0 < seq.0, "seed {seed}");
                             }
                             if merged.valid() {
                                 merged.prev();
@@ -472,11 +472,11 @@ mod tests {
                     }
                     _ => {
                         let target = random.next_u64() as usize % rows.len();
-                        let (user_key, packed) = split(&rows[target]);
+                        let (user_key, trailer) = split(&rows[target]);
                         if random.next_u64().is_multiple_of(2) {
-                            merged.seek(user_key, packed);
+                            merged.seek(user_key, trailer);
                         } else {
-                            merged.seek_for_prev(user_key, packed);
+                            merged.seek_for_prev(user_key, trailer);
                         }
                         at = Some(target);
                     }
@@ -500,7 +500,7 @@ mod tests {
         let view = cf.superversion.load_full();
         let mut merged =
             crate::read::cursor::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
-        merged.seek(b"c", u64::MAX);
+        merged.seek(b"c", Trailer::MAX);
         put("d");
         merged.prev();
         assert_eq!(split(merged.key()).0, b"a");
@@ -528,7 +528,7 @@ mod tests {
         let view = cf.superversion.load_full();
         let mut merged =
             crate::read::cursor::merge_view(&db.core().ctx, &view, &cf, &ReadOptions::default()).unwrap();
-        merged.seek_within(b"a2", u64::MAX, &Within { extractor: &extractor, prefix: b"a" });
+        merged.seek_within(b"a2", Trailer::MAX, &Within { extractor: &extractor, prefix: b"a" });
         assert!(merged.has_excluded() && split(merged.key()).0 == b"a3");
         merged.prev();
         assert_eq!(split(merged.key()).0, b"a1");

@@ -2,6 +2,7 @@
 
 use super::level_iter::LevelIter;
 use super::within::Within;
+use outcrop_base::keys::Trailer;
 use outcrop_base::{Result, SeqNum};
 use outcrop_cache::Pinned;
 use outcrop_memtable::MemTableIter;
@@ -72,17 +73,17 @@ impl Source {
         on_source!(self, iter => iter.prev())
     }
 
-    pub(super) fn seek(&mut self, user_key: &[u8], packed: u64) {
-        on_source!(self, iter => iter.seek(user_key, packed))
+    pub(super) fn seek(&mut self, user_key: &[u8], trailer: Trailer) {
+        on_source!(self, iter => iter.seek(user_key, trailer))
     }
 
     /// First step of a seek; the next ones are those of `table`, and `finish_seek` is the last. Sources in memory are
     /// positioned at once.
-    pub(super) fn begin_seek(&mut self, user_key: &[u8], packed: u64) {
+    pub(super) fn begin_seek(&mut self, user_key: &[u8], trailer: Trailer) {
         match self {
-            Source::Mem(iter) => iter.seek(user_key, packed),
-            Source::Table(iter, _) => iter.begin_seek(user_key, packed),
-            Source::Level(iter) => iter.begin_seek(user_key, packed),
+            Source::Mem(iter) => iter.seek(user_key, trailer),
+            Source::Table(iter, _) => iter.begin_seek(user_key, trailer),
+            Source::Level(iter) => iter.begin_seek(user_key, trailer),
         }
     }
 
@@ -95,25 +96,25 @@ impl Source {
         }
     }
 
-    pub(super) fn finish_seek(&mut self, user_key: &[u8], packed: u64) {
+    pub(super) fn finish_seek(&mut self, user_key: &[u8], trailer: Trailer) {
         match self {
             Source::Mem(_) => {}
-            Source::Table(iter, _) => iter.finish_seek(user_key, packed),
-            Source::Level(iter) => iter.finish_seek(user_key, packed),
+            Source::Table(iter, _) => iter.finish_seek(user_key, trailer),
+            Source::Level(iter) => iter.finish_seek(user_key, trailer),
         }
     }
 
     /// As `seek`; false if filters know that no key has the prefix of `user_key`: the source then has no entry.
-    pub(super) fn seek_within(&mut self, user_key: &[u8], packed: u64, within: &Within<'_>) -> bool {
+    pub(super) fn seek_within(&mut self, user_key: &[u8], trailer: Trailer, within: &Within<'_>) -> bool {
         match self {
-            Source::Mem(iter) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
-            Source::Table(iter, _) => iter.seek_within(user_key, packed, within.extractor, within.prefix),
-            Source::Level(iter) => iter.seek_within(user_key, packed, within),
+            Source::Mem(iter) => iter.seek_within(user_key, trailer, within.extractor, within.prefix),
+            Source::Table(iter, _) => iter.seek_within(user_key, trailer, within.extractor, within.prefix),
+            Source::Level(iter) => iter.seek_within(user_key, trailer, within),
         }
     }
 
-    pub(super) fn seek_for_prev(&mut self, user_key: &[u8], packed: u64) {
-        on_source!(self, iter => iter.seek_for_prev(user_key, packed))
+    pub(super) fn seek_for_prev(&mut self, user_key: &[u8], trailer: Trailer) {
+        on_source!(self, iter => iter.seek_for_prev(user_key, trailer))
     }
 
     /// Moves a forward source to `end` if everything it would pass is older than `seq`; false if it stays.
@@ -124,7 +125,7 @@ impl Source {
             Source::Table(iter, largest_seq) => {
                 let skip = *largest_seq < seq;
                 if skip {
-                    iter.seek(end, u64::MAX);
+                    iter.seek(end, Trailer::MAX);
                 }
                 skip
             }

@@ -16,7 +16,7 @@ use super::view::ReadView;
 use crate::column_family::ColumnFamily;
 use crate::column_family::{enables_timestamp, no_timestamps};
 use crate::superversion::SuperVersion;
-use outcrop_base::keys::{pack, packed_seq, split, user_key};
+use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::timestamp::{split_timestamp, stored_key};
 use outcrop_base::{Error, Result, Timestamp, ValueType, wide_columns};
 use outcrop_manifest::TableFile;
@@ -100,10 +100,10 @@ pub fn find(view: &ReadView<'_>, key: &[u8]) -> Result<Option<Version>> {
             return Ok(decided);
         }
     }
-    let packed = pack(view.seq, ValueType::FOR_SEEK);
+    let trailer = Trailer::new(view.seq, ValueType::FOR_SEEK);
     for level in levels.iter().skip(1).filter(|level| !level.files.is_empty()) {
         // Versions of a row may go on in the next table.
-        for file in &level.files[level.find(&view.cf.comparator, &target, packed)..] {
+        for file in &level.files[level.find(&view.cf.comparator, &target, trailer)..] {
             match look_in_table(view, file, &target, key)? {
                 Look::SourceEnded => {}
                 Look::RowEnded => break,
@@ -145,13 +145,13 @@ fn look_in_table(view: &ReadView<'_>, file: &TableFile, target: &[u8], key: &[u8
 
 /// Looks for the newest visible version at or after `target`, of its row.
 fn look(view: &ReadView<'_>, source: &mut Source, target: &[u8]) -> Result<Look> {
-    source.seek(target, pack(view.seq, ValueType::FOR_SEEK));
+    source.seek(target, Trailer::new(view.seq, ValueType::FOR_SEEK));
     while source.valid() {
-        let (stored, packed) = split(source.key());
+        let (stored, trailer) = split(source.key());
         if !view.cf.rows.same(stored, target) {
             return Ok(Look::RowEnded);
         }
-        if packed_seq(packed) > view.seq {
+        if trailer.seq() > view.seq {
             source.next();
             continue;
         }
@@ -160,7 +160,7 @@ fn look(view: &ReadView<'_>, source: &mut Source, target: &[u8]) -> Result<Look>
             Some(block) => PinnedValue::in_block(block, source.value()),
             None => PinnedValue::owned(source.value().to_vec()),
         };
-        let value = match ValueType::from_byte(packed as u8) {
+        let value = match trailer.value_type() {
             Some(ValueType::Value) => FoundValue::Plain(pinned()),
             Some(ValueType::WideColumnEntity) => FoundValue::Entity(pinned()),
             Some(ValueType::BlobIndex) => FoundValue::Plain(view.fetch(stored, source.value())?),

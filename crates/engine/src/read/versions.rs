@@ -4,7 +4,7 @@ use super::cursor::merge_view;
 use super::options::ReadOptions;
 use crate::column_family::ColumnFamilyHandle;
 use crate::context::DbContext;
-use outcrop_base::keys::ParsedKey;
+use outcrop_base::keys::{ParsedKey, Trailer};
 use outcrop_base::{Result, SeqNum};
 use std::ops::ControlFlow;
 
@@ -47,7 +47,7 @@ pub fn each(
     let view = cf.superversion.load_full();
     let mut iter = merge_view(ctx, &view, cf, ReadOptions::by_default())?;
     match from {
-        Some(from) => iter.seek(from, u64::MAX),
+        Some(from) => iter.seek(from, Trailer::MAX),
         None => iter.seek_to_first(),
     }
     while iter.valid() {

@@ -35,10 +35,10 @@ fn batch(key: &str, seq: u64) -> Vec<u8> {
 fn draw(parts: &Parts, line: &str) {
     let (head, words) = line.split_once(':').expect("number: records");
     let (number, kind) = head.split_once(' ').unwrap_or((head, ""));
-    let number: u64 = number.parse().expect("a WAL's number");
-    let path = file_name::wal(Path::new(DIR), FileNumber(number));
+    let number = FileNumber(number.parse().expect("a WAL's number"));
+    let path = file_name::wal(Path::new(DIR), number);
     let file = parts.ctx.env.fs.create(&path, OpenWrite::default()).unwrap();
-    let mut log = LogWriter::new(file, number, kind == "recyclable");
+    let mut log = LogWriter::new(file, number.0, kind == "recyclable");
     let (mut wrong, mut cut, mut zeros) = (Vec::new(), None, false);
     for word in words.split_whitespace() {
         if word == "zeros" {
@@ -84,7 +84,12 @@ fn recovered(case: &Case<'_>) -> Result<String> {
         ..VersionEdit::for_column_family(0)
     };
     let edits = [
-        crate::manifest_file::snapshot_edits(&parts.ctx, &parts.versions.state.lock(), SeqNum::ZERO, 2),
+        crate::manifest_file::snapshot_edits(
+            &parts.ctx,
+            &parts.versions.state.lock(),
+            SeqNum::ZERO,
+            FileNumber(2),
+        ),
         vec![edit],
     ]
     .concat();
@@ -98,8 +103,8 @@ fn recovered(case: &Case<'_>) -> Result<String> {
     let mut iter = found.state.column_families[&0].memtable.iter();
     iter.seek_to_first();
     while iter.valid() {
-        let (key, packed) = outcrop_base::keys::split(iter.key());
-        rows.push(format!("{}@{}", String::from_utf8_lossy(key), packed >> 8));
+        let (key, trailer) = outcrop_base::keys::split(iter.key());
+        rows.push(format!("{}@{}", String::from_utf8_lossy(key), trailer.seq().0));
         iter.next();
     }
     let rows = if rows.is_empty() { "nothing".into() } else { rows.join(" ") };

@@ -19,7 +19,7 @@ pub struct Family {
     /// With its options and objects.
     pub cf: Arc<ColumnFamily>,
     /// All its data in older WALs is in tables; 0: not known.
-    pub log_number: u64,
+    pub log_number: FileNumber,
 }
 
 /// Whose column families they are to be.
@@ -59,8 +59,9 @@ pub fn resolve(
             continue;
         };
         let empty = Arc::new(Version::empty(descriptor.options.num_levels as usize));
-        let cf = CfState::new(id, &descriptor, empty, 0, 1, named.pool).cf;
-        families.insert(id, Family { cf, log_number: known.map_or(0, |known| known.log_number) });
+        let cf = CfState::new(id, &descriptor, empty, FileNumber::NONE, 1, named.pool).cf;
+        families
+            .insert(id, Family { cf, log_number: known.map(|known| known.log_number).unwrap_or_default() });
     }
     if !unnamed.is_empty() {
         return Err(Error::invalid_argument(format!("Column families not opened: {}", unnamed.join(", "))));

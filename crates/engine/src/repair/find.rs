@@ -23,7 +23,7 @@ pub struct Found {
     /// There is a CURRENT.
     pub has_current: bool,
     /// The highest number that a file has.
-    pub highest: u64,
+    pub highest: FileNumber,
 }
 
 impl Found {
@@ -61,7 +61,7 @@ impl Found {
             Some(FileKind::Manifest(number)) => (&mut self.manifests, number),
             Some(FileKind::Options(number)) => (&mut self.options, number),
             Some(FileKind::Temp(number)) => {
-                self.highest = self.highest.max(number.0);
+                self.highest = self.highest.max(number);
                 return Ok(());
             }
             Some(FileKind::Current) => {
@@ -71,7 +71,7 @@ impl Found {
             _ => return Ok(()),
         };
         set.insert(number);
-        self.highest = self.highest.max(number.0);
+        self.highest = self.highest.max(number);
         Ok(())
     }
 }

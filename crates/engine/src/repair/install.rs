@@ -47,7 +47,7 @@ impl Repair<'_> {
     /// Puts a new MANIFEST in charge. The files that it replaces have a second name in `lost/` then.
     pub fn install(&mut self, made: Made, outputs: &PendingOutputs) -> Result<RepairReport> {
         let mut report = RepairReport { last_sequence: self.last_seq(&made), ..RepairReport::default() };
-        let log_number = made.prepared_wal.unwrap_or_else(|| FileNumber(self.ctx.new_file_number()));
+        let log_number = made.prepared_wal.unwrap_or_else(|| self.ctx.new_file_number());
         let mut edits = vec![VersionEdit {
             db_id: self.ctx.options.write_dbid_to_manifest.then(|| self.ctx.db_id.clone()),
             ..VersionEdit::default()
@@ -66,13 +66,13 @@ impl Repair<'_> {
                 false,
             );
         }
-        let manifest = FileNumber(self.ctx.new_file_number());
+        let manifest = self.ctx.new_file_number();
         let highest = ids_end(&self.families, self.structure.max_column_family, &self.written_to);
         edits.push(VersionEdit {
             next_file_number: Some(self.ctx.next_file_number()),
             last_sequence: Some(report.last_sequence),
             max_column_family: Some(highest),
-            min_log_number_to_keep: Some(log_number.0),
+            min_log_number_to_keep: Some(log_number),
             ..VersionEdit::default()
         });
         for number in &self.found.manifests {
@@ -118,7 +118,7 @@ impl Repair<'_> {
         create.comparator = Some(family.cf.comparator.name().to_string());
         create.persist_timestamps = Some(true);
         let mut contents = VersionEdit::for_column_family(id);
-        contents.log_number = Some(log_number.0);
+        contents.log_number = Some(log_number);
         contents.new_blob_files = blobs.files.values().map(|(file, _)| file.clone()).collect();
         let garbage = blobs.files.iter().filter(|(_, (_, garbage))| garbage.count > 0);
         contents.blob_garbage = garbage.map(|(number, (_, garbage))| (*number, *garbage)).collect();

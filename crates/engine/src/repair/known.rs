@@ -3,7 +3,7 @@
 use super::families::Family;
 use super::scan::Scanned;
 use crate::context::DbContext;
-use outcrop_base::keys::{packed_seq, split, user_key};
+use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::xxph3::xxph3_64;
 use outcrop_base::{Comparator, RangeTombstone, Result, SeqNum, ValueType};
 use outcrop_manifest::{FileNumber, TableFile};
@@ -81,14 +81,14 @@ impl KnownTables<'_> {
             }
             let options = TableIterOptions { loading: Loading::NotKept, ..TableIterOptions::default() };
             let mut iter = self.ctx.tables.open(cf, file)?.iter(options);
-            iter.seek(key, u64::MAX);
+            iter.seek(key, Trailer::MAX);
             iter.status()?;
             if iter.valid() && order.compare(user_key(iter.key()), key).is_eq() {
-                let (_, packed) = split(iter.key());
-                let found = (Some(packed_seq(packed)), file.number);
+                let (_, trailer) = split(iter.key());
+                let found = (Some(trailer.seq()), file.number);
                 if found >= (known.newest, known.table) {
                     (known.newest, known.table) = found;
-                    let plain = ValueType::from_byte(packed as u8) == Some(ValueType::Value);
+                    let plain = trailer.value_type() == Some(ValueType::Value);
                     known.value = plain.then(|| xxph3_64(iter.value()));
                 }
             }
@@ -149,7 +149,7 @@ impl KnownTables<'_> {
             }
             let options = TableIterOptions { loading: Loading::NotKept, ..TableIterOptions::default() };
             let mut iter = self.ctx.tables.open(cf, file)?.iter(options);
-            iter.seek(&range.begin, u64::MAX);
+            iter.seek(&range.begin, Trailer::MAX);
             while iter.valid() && order.compare(user_key(iter.key()), &range.end).is_lt() {
                 keys.push(user_key(iter.key()).to_vec());
                 iter.next();

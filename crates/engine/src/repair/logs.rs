@@ -16,7 +16,7 @@ use crate::flush::job::write_l0;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::pending_outputs::PendingOutputs;
 use crate::prepared::PreparedTransactions;
-use outcrop_base::keys::{packed_seq, split, user_key};
+use outcrop_base::keys::{split, user_key};
 use outcrop_base::{Error, RangeTombstone, Result, SeqNum, ValueType};
 use outcrop_env::OpenWrite;
 use outcrop_manifest::{BlobFile, FileNumber, file_name};
@@ -133,12 +133,12 @@ impl Conversion<'_> {
 
     /// True if the MANIFEST says that the column family's writes in the WAL are in tables, and they are.
     fn is_done(&self, id: u32, wal: FileNumber) -> bool {
-        self.trusted && !self.known.are_incomplete(id) && self.known.families[&id].log_number > wal.0
+        self.trusted && !self.known.are_incomplete(id) && self.known.families[&id].log_number > wal
     }
 
     /// The same of one key, where tables of other keys are lost.
     fn is_done_with(&self, id: u32, wal: FileNumber, key: &[u8]) -> bool {
-        self.trusted && self.known.families[&id].log_number > wal.0 && !self.known.may_be_lost(id, key)
+        self.trusted && self.known.families[&id].log_number > wal && !self.known.may_be_lost(id, key)
     }
 
     fn apply(
@@ -159,7 +159,7 @@ impl Conversion<'_> {
             true => None,
             false => memtables.get(&id).map(|memtable| &**memtable),
         };
-        let used = self.prepared.replay(record, batch.first, wal.0, memtable_of)?;
+        let used = self.prepared.replay(record, batch.first, wal, memtable_of)?;
         let next = batch.first.plus(used);
         *next_seq = Some(next);
         self.last_seq = self.last_seq.max(SeqNum(next.0.saturating_sub(1)));
@@ -179,7 +179,7 @@ impl Conversion<'_> {
     ) -> Result<()> {
         for (id, memtable) in memtables.into_iter().filter(|(_, memtable)| !memtable.is_empty()) {
             let family = &self.known.families[&id];
-            let needed = self.trusted && family.log_number <= wal.0;
+            let needed = self.trusted && family.log_number <= wal;
             let memtable = match needed {
                 true => memtable,
                 false => self.without_known(id, wal, &memtable, report)?,
@@ -230,9 +230,9 @@ impl Conversion<'_> {
             let key = user_key(iter.key()).to_vec();
             let mut versions = Vec::new();
             while iter.valid() && order.compare(user_key(iter.key()), &key).is_eq() {
-                let (this, packed) = split(iter.key());
-                let kind = ValueType::from_byte(packed as u8);
-                versions.push((this.to_vec(), packed_seq(packed), kind, iter.value().to_vec()));
+                let (this, trailer) = split(iter.key());
+                let kind = trailer.value_type();
+                versions.push((this.to_vec(), trailer.seq(), kind, iter.value().to_vec()));
                 iter.next();
             }
             if self.is_done_with(id, wal, &key) {
@@ -276,7 +276,7 @@ impl Conversion<'_> {
     fn verdict(&self, id: u32, wal: FileNumber, (key, seq): (&[u8], SeqNum), known: &Known) -> Verdict {
         let incomplete = self.known.are_incomplete(id);
         // Of a MANIFEST that was read in part: numbers of WALs that are needed only grow.
-        let was_flushed = self.known.families[&id].log_number > wal.0;
+        let was_flushed = self.known.families[&id].log_number > wal;
         if was_flushed && !incomplete && !self.known.may_have_vanished(id, key) {
             return Verdict::InTables;
         }
@@ -355,7 +355,7 @@ impl Conversion<'_> {
         if self.prepared.is_empty() {
             return Ok(None);
         }
-        let number = FileNumber(self.ctx.new_file_number());
+        let number = self.ctx.new_file_number();
         let path = file_name::wal(&self.ctx.wal_dir, number);
         let written = (|| {
             let file = self.ctx.env.fs.create(&path, OpenWrite::default())?;

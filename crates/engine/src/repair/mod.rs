@@ -113,7 +113,7 @@ pub fn repair(
     let info_log = InfoLog::create(&env, path, &options, objects.logger.as_ref())?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let db_id = identity(path, &env, &structure);
-    let next_file = structure.next_file_number.max(found.highest + 1);
+    let next_file = structure.next_file_number.max(found.highest.next());
     let ctx =
         DbContext::new(env, path.to_path_buf(), options, (db_id, session_id), info_log, pool, next_file);
     let ctx = Arc::new(ctx.with_objects(objects));
@@ -279,7 +279,7 @@ impl<'a> Repair<'a> {
     /// Writes the new structure and puts it in charge.
     fn act(mut self) -> Result<RepairReport> {
         if self.unfinished.is_none() {
-            let from = FileNumber(self.ctx.next_file_number());
+            let from = self.ctx.next_file_number();
             unfinished::write(&self.ctx.path, &self.ctx.env, &self.found, from)?;
         }
         let outputs = PendingOutputs::new(self.ctx);
@@ -318,14 +318,14 @@ impl<'a> Repair<'a> {
             prepared: PreparedTransactions::default(),
         };
         let needed = self.oldest_needed_wal(trusted);
-        if needed == 0 {
+        if needed == FileNumber::NONE {
             let wals = self.found.wals.iter().copied().filter(|number| *number >= self.first_in_line);
             conversion.evidence = evidence::gather(&conversion.known, wals)?;
         }
         let mut wals: Vec<RepairedWal> = Vec::new();
         for number in &self.found.wals {
             let path = file_name::wal(&self.ctx.wal_dir, *number);
-            if number.0 < needed {
+            if *number < needed {
                 self.moves.add(path, "obsolete: all its data is in tables", false);
                 continue;
             }
@@ -355,13 +355,13 @@ impl<'a> Repair<'a> {
     }
 
     /// The oldest WAL that has to be replayed.
-    fn oldest_needed_wal(&self, trusted: bool) -> u64 {
+    fn oldest_needed_wal(&self, trusted: bool) -> FileNumber {
         if !trusted || !self.incomplete.is_empty() {
-            return 0;
+            return FileNumber::NONE;
         }
-        let oldest = self.families.values().map(|family| family.log_number).min().unwrap_or(0);
+        let oldest = self.families.values().map(|family| family.log_number).min().unwrap_or_default();
         match self.structure.min_log_number_to_keep {
-            0 => oldest,
+            FileNumber::NONE => oldest,
             kept => kept.min(oldest),
         }
     }

@@ -9,7 +9,7 @@
 
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
-use outcrop_base::keys::{packed_seq, split, user_key};
+use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::{Comparator, Fragments, Result, SeqNum};
 use outcrop_manifest::TableFile;
 use outcrop_table::{Loading, TableIter, TableIterOptions};
@@ -110,16 +110,16 @@ fn first_difference(ctx: &DbContext, cf: &ColumnFamily, a: &TableFile, b: &Table
     let order = &cf.comparator;
     left.seek_to_first();
     while left.valid() {
-        right.seek(user_key(left.key()), u64::MAX);
+        right.seek(user_key(left.key()), Trailer::MAX);
         if !right.valid() {
             break;
         }
-        let (left_key, left_packed) = split(left.key());
-        let (right_key, right_packed) = split(right.key());
+        let (left_key, left_trailer) = split(left.key());
+        let (right_key, right_trailer) = split(right.key());
         if order.compare(left_key, right_key).is_eq() {
-            let seqs = packed_seq(left_packed).cmp(&packed_seq(right_packed));
+            let seqs = left_trailer.seq().cmp(&right_trailer.seq());
             // Without numbers: what was written later has seen more.
-            let by_file = if left_packed == right_packed && left.value() == right.value() {
+            let by_file = if left_trailer == right_trailer && left.value() == right.value() {
                 Ordering::Equal
             } else {
                 a.number.cmp(&b.number)
@@ -132,7 +132,7 @@ fn first_difference(ctx: &DbContext, cf: &ColumnFamily, a: &TableFile, b: &Table
             skip_key(order, &mut left, &key);
         } else {
             let key = right_key.to_vec();
-            left.seek(&key, u64::MAX);
+            left.seek(&key, Trailer::MAX);
         }
     }
     left.status()?;
@@ -168,9 +168,9 @@ fn ranges(ctx: &DbContext, cf: &ColumnFamily, over: &TableFile, under: &TableFil
     }
     let mut iter = entries(ctx, cf, under)?;
     for fragment in tombstones.iter() {
-        iter.seek(&fragment.begin, u64::MAX);
+        iter.seek(&fragment.begin, Trailer::MAX);
         while iter.valid() && order.compare(user_key(iter.key()), &fragment.end).is_lt() {
-            let seq = packed_seq(split(iter.key()).1);
+            let seq = split(iter.key()).1.seq();
             found.hides |= seq < fragment.newest(SeqNum::MAX);
             found.is_passed |= seq > fragment.newest(SeqNum::MAX);
             if found.hides && found.is_passed {

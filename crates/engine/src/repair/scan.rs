@@ -163,7 +163,7 @@ impl Sums {
         }
         if parsed.value_type == ValueType::BlobIndex {
             let index = BlobIndex::decode(value)?;
-            let of_file = self.blobs.entry(FileNumber(index.file_number)).or_default();
+            let of_file = self.blobs.entry(index.file_number).or_default();
             of_file.count += 1;
             let bytes = record_len(parsed.user_key.len(), index.size);
             of_file.bytes = of_file.bytes.saturating_add(bytes);

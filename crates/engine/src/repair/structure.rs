@@ -20,7 +20,7 @@ pub struct KnownFamily {
     /// Name of its order of keys.
     pub comparator: Option<String>,
     /// All its data in older WALs is in tables.
-    pub log_number: u64,
+    pub log_number: FileNumber,
 }
 
 /// A table as a MANIFEST has it.
@@ -53,11 +53,11 @@ pub struct Structure {
     /// At or above every sequence number in tables.
     pub last_sequence: SeqNum,
     /// Above every file number in use.
-    pub next_file_number: u64,
+    pub next_file_number: FileNumber,
     /// Highest column family id ever given out.
     pub max_column_family: u32,
     /// Older WALs are not needed; 0: not said.
-    pub min_log_number_to_keep: u64,
+    pub min_log_number_to_keep: FileNumber,
 }
 
 impl Structure {
@@ -117,14 +117,14 @@ impl Structure {
         }
         self.db_id = edit.db_id.clone().or(self.db_id.take());
         self.last_sequence = self.last_sequence.max(edit.last_sequence.unwrap_or_default());
-        let next = edit.next_file_number.unwrap_or(0);
-        if next > MAX_FILE_NUMBER {
+        let next = edit.next_file_number.unwrap_or_default();
+        if next.0 > MAX_FILE_NUMBER {
             return Err(format!("file {next} is said to be next"));
         }
         self.next_file_number = self.next_file_number.max(next);
         self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or(0));
         self.min_log_number_to_keep =
-            self.min_log_number_to_keep.max(edit.min_log_number_to_keep.unwrap_or(0));
+            self.min_log_number_to_keep.max(edit.min_log_number_to_keep.unwrap_or_default());
         if edit.column_family_drop {
             self.families.remove(&id);
             self.dropped.insert(id);
@@ -140,7 +140,7 @@ impl Structure {
         let family =
             self.families.get_mut(&id).ok_or("an edit is about a column family that is not there")?;
         family.comparator = edit.comparator.clone().or(family.comparator.take());
-        family.log_number = family.log_number.max(edit.log_number.unwrap_or(0));
+        family.log_number = family.log_number.max(edit.log_number.unwrap_or_default());
         for (_, number) in &edit.deleted_files {
             self.tables.remove(number);
             self.gone.insert(*number);
@@ -154,7 +154,7 @@ impl Structure {
 
     fn add_family(&mut self, id: u32, name: &str) {
         self.dropped.remove(&id);
-        let family = KnownFamily { name: name.to_string(), comparator: None, log_number: 0 };
+        let family = KnownFamily { name: name.to_string(), comparator: None, log_number: FileNumber::NONE };
         self.families.insert(id, family);
         self.max_column_family = self.max_column_family.max(id);
     }

@@ -19,9 +19,9 @@ fn path_of(path: &Path) -> PathBuf {
 }
 
 /// The MANIFESTs below `from`, with their sizes.
-fn manifests(path: &Path, env: &Env, found: &Found, from: u64) -> Result<String> {
+fn manifests(path: &Path, env: &Env, found: &Found, from: FileNumber) -> Result<String> {
     let mut text = String::new();
-    for number in found.manifests.iter().filter(|number| number.0 < from) {
+    for number in found.manifests.iter().filter(|number| **number < from) {
         let size = env.fs.file_size(&file_name::manifest(path, *number))?;
         let _ = writeln!(text, "{} {size}", number.0);
     }
@@ -32,13 +32,13 @@ fn manifests(path: &Path, env: &Env, found: &Found, from: u64) -> Result<String>
 pub fn read(path: &Path, env: &Env, found: &Found, current: Option<FileNumber>) -> Option<FileNumber> {
     let text = String::from_utf8(env.fs.read_all(&path_of(path)).ok()?).ok()?;
     let (first, noted) = text.split_once('\n')?;
-    let from: u64 = first.strip_prefix("from ")?.parse().ok()?;
+    let from = FileNumber(first.strip_prefix("from ")?.parse().ok()?);
     let in_charge = match current {
-        Some(current) => current.0 < from,
-        None => found.manifests.iter().all(|number| number.0 < from),
+        Some(current) => current < from,
+        None => found.manifests.iter().all(|number| *number < from),
     };
     let same = manifests(path, env, found, from).is_ok_and(|now| now == noted);
-    (in_charge && same).then_some(FileNumber(from))
+    (in_charge && same).then_some(from)
 }
 
 /// Leaves the note, durably.
@@ -49,7 +49,7 @@ pub fn write(path: &Path, env: &Env, found: &Found, from: FileNumber) -> Result<
     let note = path_of(path);
     let dir = note.parent().unwrap_or(path);
     env.fs.create_dir_all_durably(dir)?;
-    let text = format!("from {}\n{}", from.0, manifests(path, env, found, from.0)?);
+    let text = format!("from {}\n{}", from.0, manifests(path, env, found, from)?);
     let mut file = env.fs.create(&note, OpenWrite::default())?;
     file.append(text.as_bytes())?;
     file.sync()?;

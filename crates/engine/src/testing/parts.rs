@@ -35,7 +35,7 @@ use std::sync::{Arc, Weak};
 /// Where the files are.
 pub const DIR: &str = "/db";
 /// The first WAL.
-pub const FIRST_WAL: u64 = 2;
+pub const FIRST_WAL: FileNumber = FileNumber(2);
 
 /// Column families `0` "default", `1` "cf1" and so on, over files in memory that can be made to fail.
 pub struct Parts {
@@ -158,7 +158,8 @@ impl Parts {
             logger => InfoLog::create(&env, dir, &options, logger.as_ref()).unwrap(),
         };
         let identity = ("id".to_string(), "session".to_string());
-        let ctx = DbContext::new(env, PathBuf::from(DIR), options, identity, log, pool.clone(), 100);
+        let ctx =
+            DbContext::new(env, PathBuf::from(DIR), options, identity, log, pool.clone(), FileNumber(100));
         let ctx = Arc::new(ctx.with_objects(objects));
         let mut state = DbState::empty();
         for (id, descriptor) in descriptors.iter().enumerate() {

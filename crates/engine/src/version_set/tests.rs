@@ -98,7 +98,7 @@ fn a_table_that_goes_is_obsolete_and_its_old_version_is_remembered() {
 fn an_edit_of_a_dropped_column_family_is_refused_and_not_written() {
     let parts = Parts::new();
     let size = manifest_size(&parts);
-    let edit = VersionEdit { log_number: Some(9), ..VersionEdit::for_column_family(5) };
+    let edit = VersionEdit { log_number: Some(FileNumber(9)), ..VersionEdit::for_column_family(5) };
     let error = parts.versions.log_and_apply(vec![edit], |_| panic!("nothing is installed")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ColumnFamilyDropped);
     assert_eq!(manifest_size(&parts), size);
@@ -179,9 +179,9 @@ fn the_last_sequence_number_in_the_manifest_never_goes_down() {
 fn the_log_number_of_a_column_family_never_goes_down() {
     let parts = Parts::new();
     let log = |number| {
-        let edit = VersionEdit { log_number: Some(number), ..VersionEdit::for_column_family(0) };
+        let edit = VersionEdit { log_number: Some(FileNumber(number)), ..VersionEdit::for_column_family(0) };
         parts.versions.log_and_apply(vec![edit], |_| {}).unwrap();
-        parts.versions.state.lock().column_families[&0].log_number
+        parts.versions.state.lock().column_families[&0].log_number.0
     };
     assert_eq!(log(9), 9);
     assert_eq!(log(5), 9);
@@ -191,7 +191,7 @@ fn the_log_number_of_a_column_family_never_goes_down() {
 fn closed_wals_are_synced_for_what_memtables_got_from_older_ones() {
     let parts = Parts::new();
     assert!(!parts.versions.needs_synced_wals(), "one column family loses a tail at most");
-    parts.versions.state.lock().column_families[&0].memtable.note_prepared_wal(3);
+    parts.versions.state.lock().column_families[&0].memtable.note_prepared_wal(FileNumber(3));
     assert!(parts.versions.needs_synced_wals(), "its writes are in WAL 3, their commit in a later one");
 }
 
@@ -286,7 +286,7 @@ fn synced_wals_are_tracked_until_they_may_go() {
     let size = manifest_size(&parts);
     parts.versions.untrack_wals(FIRST_WAL).unwrap();
     assert_eq!(manifest_size(&parts), size, "none of those below is tracked");
-    parts.versions.untrack_wals(FIRST_WAL + 1).unwrap();
+    parts.versions.untrack_wals(FIRST_WAL.next()).unwrap();
     assert!(recovered(&parts).wals.snapshot().is_none());
 }
 
@@ -299,7 +299,7 @@ fn wals_are_not_tracked_unless_asked_for_nor_when_they_are_not_needed() {
     let options = DbOptions { track_and_verify_wals_in_manifest: true, ..DbOptions::default() };
     let parts = Parts::of_db(options);
     let size = manifest_size(&parts);
-    parts.versions.track_synced_wals(&[(FIRST_WAL - 1, 77)]).unwrap();
+    parts.versions.track_synced_wals(&[(FileNumber(FIRST_WAL.0 - 1), 77)]).unwrap();
     parts.versions.track_synced_wals(&[]).unwrap();
     assert_eq!(manifest_size(&parts), size);
 }

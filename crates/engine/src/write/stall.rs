@@ -331,7 +331,7 @@ mod tests {
                     let memtable = cf.memtable.clone();
                     let sealed = crate::state::SealedMemTable {
                         memtable,
-                        next_wal: 9,
+                        next_wal: outcrop_base::FileNumber(9),
                         last_seq: outcrop_base::SeqNum(0),
                         reason: Default::default(),
                     };

@@ -12,7 +12,7 @@ use crate::events::info::MemTableInfo;
 use crate::events::reasons::FlushReason;
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState, LiveWal, SealedMemTable};
-use outcrop_base::Result;
+use outcrop_base::{FileNumber, Result};
 use outcrop_memtable::MemTable;
 use std::sync::Arc;
 
@@ -178,7 +178,7 @@ impl CommitPipeline {
     }
 
     /// An obsolete WAL to recycle. None while files are to stay: somebody may be copying them.
-    fn recyclable_wal(&self) -> Option<u64> {
+    fn recyclable_wal(&self) -> Option<FileNumber> {
         let mut state = self.versions.state.lock();
         if state.keeps_files() { None } else { state.recyclable_wals.pop() }
     }
@@ -211,7 +211,7 @@ impl CommitPipeline {
         if total <= self.max_total_wal_size(&state) {
             return Vec::new();
         }
-        let oldest = state.live_wals.front().map_or(0, |wal| wal.number);
+        let oldest = state.live_wals.front().map(|wal| wal.number).unwrap_or_default();
         let needs = |cf: &CfState| cf.log_number.min(cf.oldest_prepared_wal(|_| true));
         state.column_families.values().filter(|cf| needs(cf) <= oldest).map(|cf| cf.cf.id()).collect()
     }
@@ -231,7 +231,7 @@ impl CommitPipeline {
 }
 
 /// Column families with nothing in memory need no WAL before the new one.
-fn release_idle_column_families(state: &mut DbState, wal: u64) {
+fn release_idle_column_families(state: &mut DbState, wal: FileNumber) {
     for cf in state.column_families.values_mut() {
         if cf.sealed.is_empty() && cf.memtable.is_empty() {
             cf.log_number = wal;

@@ -52,7 +52,7 @@ fn has_space_ahead(options: &DbOptions) -> bool {
 /// The open WAL.
 pub struct Wal {
     writer: LogWriter,
-    number: u64,
+    number: FileNumber,
     /// The directory entry was made durable.
     dir_synced: bool,
     /// Everything appended so far is durable.
@@ -67,7 +67,7 @@ pub struct Wal {
 
 impl Wal {
     /// Creates the WAL file `number`, over the file of WAL `recycled` if there is one that can be recycled.
-    pub fn create(ctx: &DbContext, number: u64, recycled: Option<u64>) -> Result<Wal> {
+    pub fn create(ctx: &DbContext, number: FileNumber, recycled: Option<FileNumber>) -> Result<Wal> {
         let ahead = has_space_ahead(&ctx.options);
         let options = OpenWrite {
             io: DirectIo::Buffered,
@@ -77,7 +77,7 @@ impl Wal {
             bytes_per_sync: ctx.live.load().wal_bytes_per_sync,
             ahead: ahead.then_some(outcrop_record::FILLER),
         };
-        let path = |number: u64| file_name::wal(&ctx.wal_dir, FileNumber(number));
+        let path = |number: FileNumber| file_name::wal(&ctx.wal_dir, number);
         let reused = recycled.and_then(|old| {
             let reused = ctx.env.fs.reuse(&path(old), &path(number), options);
             if let Err(error) = &reused {
@@ -92,7 +92,7 @@ impl Wal {
             None => ctx.env.fs.create(&path(number), options)?,
         };
         let cut_at_end = ahead || recycled_wals(&ctx.options) > 0;
-        let mut writer = LogWriter::new(file, number, cut_at_end);
+        let mut writer = LogWriter::new(file, number.0, cut_at_end);
         if ctx.options.wal_compression != CompressionType::None {
             writer = writer.compressed()?;
         }
@@ -112,7 +112,7 @@ impl Wal {
     pub fn nowhere(file: Box<dyn WriteFile>) -> Wal {
         Wal {
             writer: LogWriter::new(file, 0, false),
-            number: 0,
+            number: FileNumber::NONE,
             dir_synced: true,
             synced: true,
             cut_at_end: false,
@@ -122,7 +122,7 @@ impl Wal {
     }
 
     /// Its file number.
-    pub fn number(&self) -> u64 {
+    pub fn number(&self) -> FileNumber {
         self.number
     }
 
@@ -223,7 +223,7 @@ impl ClosedWals {
     }
 
     /// Lets go of those below `needed`, but for those that are being synced.
-    pub fn forget_before(&self, needed: u64) {
+    pub fn forget_before(&self, needed: FileNumber) {
         let obsolete: Vec<Wal> = self.waiting.lock().extract_if(.., |wal| wal.number() < needed).collect();
         // After the lock: a file is closed.
         drop(obsolete);
@@ -247,7 +247,7 @@ impl ClosedWals {
     ///
     /// # Errors
     /// The error of the first that cannot be synced; all stay.
-    pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(u64, u64)>> {
+    pub fn sync(&self, ctx: &DbContext) -> Result<Vec<(FileNumber, u64)>> {
         // HOLDS syncing across the sync: another thread that has to sync them needs that to be over.
         let _turn = self.syncing.lock();
         let mut closed = std::mem::take(&mut *self.waiting.lock());
@@ -269,14 +269,14 @@ mod tests {
     use crate::testing::parts::Parts;
     use outcrop_env::faulty::EIO;
 
-    fn wal(parts: &Parts, number: u64) -> Wal {
+    fn wal(parts: &Parts, number: FileNumber) -> Wal {
         Wal::create(&parts.ctx, number, None).unwrap()
     }
 
     #[test]
     fn a_wal_knows_what_of_it_is_durable() {
         let parts = Parts::new();
-        let mut wal = wal(&parts, 50);
+        let mut wal = wal(&parts, FileNumber(50));
         assert!(wal.is_untouched() && wal.is_empty() && wal.is_synced());
         wal.append(&[b"record"]).unwrap();
         assert!(!wal.is_untouched() && !wal.is_empty() && !wal.is_synced());
@@ -287,7 +287,7 @@ mod tests {
     #[test]
     fn the_directory_is_synced_with_the_first_sync_alone() {
         let parts = Parts::new();
-        let mut wal = wal(&parts, 50);
+        let mut wal = wal(&parts, FileNumber(50));
         let syncs = |wal: &mut Wal| {
             let before = parts.faults().syncs();
             wal.append(&[b"record"]).unwrap();
@@ -301,7 +301,7 @@ mod tests {
     #[test]
     fn a_failed_sync_leaves_it_unsynced() {
         let parts = Parts::new();
-        let mut wal = wal(&parts, 50);
+        let mut wal = wal(&parts, FileNumber(50));
         wal.append(&[b"record"]).unwrap();
         parts.faults().fail_at(parts.faults().changes(), EIO, true);
         wal.sync(&parts.ctx).unwrap_err();
@@ -313,7 +313,7 @@ mod tests {
         let parts = Parts::new();
         let closed = ClosedWals::default();
         for number in [50, 51] {
-            let mut wal = wal(&parts, number);
+            let mut wal = wal(&parts, FileNumber(number));
             wal.append(&[b"record"]).unwrap();
             wal.end().unwrap();
             closed.push(wal);
@@ -323,9 +323,9 @@ mod tests {
         parts.faults().heal();
         closed.sync(&parts.ctx).expect_err("a failed sync is final for its file");
         // Flushed: nobody needs the first any more.
-        closed.forget_before(51);
+        closed.forget_before(FileNumber(51));
         let synced = closed.sync(&parts.ctx).unwrap();
-        assert_eq!(synced.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), [51]);
+        assert_eq!(synced.into_iter().map(|(number, _)| number).collect::<Vec<_>>(), [FileNumber(51)]);
         assert!(closed.sync(&parts.ctx).unwrap().is_empty(), "once");
     }
 
@@ -334,11 +334,11 @@ mod tests {
         let parts = Parts::new();
         let closed = ClosedWals::default();
         for number in [50, 51, 52] {
-            closed.push(wal(&parts, number));
+            closed.push(wal(&parts, FileNumber(number)));
         }
-        closed.forget_before(52);
+        closed.forget_before(FileNumber(52));
         assert_eq!(closed.sync(&parts.ctx).unwrap().len(), 1);
-        closed.push(wal(&parts, 53));
+        closed.push(wal(&parts, FileNumber(53)));
         closed.clear();
         assert!(closed.sync(&parts.ctx).unwrap().is_empty());
     }
@@ -346,14 +346,14 @@ mod tests {
     #[test]
     fn a_wal_is_written_over_another_or_begun_anew() {
         let parts = Parts::new();
-        let mut old = wal(&parts, 50);
+        let mut old = wal(&parts, FileNumber(50));
         old.append(&[b"record"]).unwrap();
         old.end().unwrap();
         drop(old);
-        let reused = Wal::create(&parts.ctx, 60, Some(50)).unwrap();
-        assert_eq!((reused.number(), reused.is_empty()), (60, true));
+        let reused = Wal::create(&parts.ctx, FileNumber(60), Some(FileNumber(50))).unwrap();
+        assert_eq!((reused.number(), reused.is_empty()), (FileNumber(60), true));
         assert!(!parts.files(".log").contains(&"000050.log".to_string()));
-        Wal::create(&parts.ctx, 61, Some(59)).unwrap();
+        Wal::create(&parts.ctx, FileNumber(61), Some(FileNumber(59))).unwrap();
         assert!(parts.files(".log").contains(&"000061.log".to_string()), "there was none of that number");
     }
 

@@ -20,7 +20,7 @@ pub use records::{BlobRecord, column_family_of};
 pub use writer::{BlobSummary, BlobWriter, BlobWriterOptions};
 
 use outcrop_base::coding::{Decoder, put_varint64};
-use outcrop_base::{Error, Result};
+use outcrop_base::{Error, FileNumber, Result};
 use outcrop_options::CompressionType;
 
 const MAGIC: u32 = 0x0024_8F37;
@@ -46,7 +46,7 @@ pub fn file_len(record_bytes: u64) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct BlobIndex {
     /// Number of the blob file.
-    pub file_number: u64,
+    pub file_number: FileNumber,
     /// Offset of the stored value in it.
     pub offset: u64,
     /// Bytes of the stored value.
@@ -59,7 +59,7 @@ impl BlobIndex {
     /// Appends the stored form.
     pub fn encode(&self, out: &mut Vec<u8>) {
         out.push(1);
-        put_varint64(out, self.file_number);
+        put_varint64(out, self.file_number.0);
         put_varint64(out, self.offset);
         put_varint64(out, self.size);
         out.push(self.codec as u8);
@@ -90,7 +90,12 @@ impl BlobIndex {
         if file_number == 0 {
             return Err(Error::not_supported("a blob within the table's own file"));
         }
-        Ok(BlobIndex { file_number, offset, size, codec: CompressionType::from_byte(codec)? })
+        Ok(BlobIndex {
+            file_number: FileNumber(file_number),
+            offset,
+            size,
+            codec: CompressionType::from_byte(codec)?,
+        })
     }
 }
 

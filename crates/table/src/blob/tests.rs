@@ -4,7 +4,7 @@ use super::*;
 use crate::TableIterOptions;
 use crate::tests::{fixture, open, put_file, scan};
 use outcrop_base::keys::split;
-use outcrop_base::{Comparator, ErrorKind, ValueType};
+use outcrop_base::{Comparator, ErrorKind, FileNumber, ValueType};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite};
 use outcrop_options::CompressionOptions;
 
@@ -18,7 +18,7 @@ type Blobs = Vec<(Vec<u8>, Vec<u8>, BlobIndex)>;
 fn blob_file(compression: CompressionType) -> (Vec<u8>, Blobs) {
     let (fs, path) = put_file(b"");
     let options = BlobWriterOptions {
-        file_number: 12,
+        file_number: FileNumber(12),
         column_family_id: 3,
         compression,
         compression_opts: CompressionOptions::default(),
@@ -102,10 +102,10 @@ fn a_blob_file_of_rocksdbs_is_read() {
     let table = open(&fixture("11.8.1-blob/000009.sst"), Comparator::Bytewise, None).unwrap();
     let mut values = Vec::new();
     for (key, value) in scan(&table, TableIterOptions::default()).unwrap() {
-        let (user_key, packed) = split(&key);
-        if ValueType::from_byte(packed as u8) == Some(ValueType::BlobIndex) {
+        let (user_key, trailer) = split(&key);
+        if trailer.value_type() == Some(ValueType::BlobIndex) {
             let index = BlobIndex::decode(&value).unwrap();
-            assert_eq!(index.file_number, 10);
+            assert_eq!(index.file_number, FileNumber(10));
             let mut out = Vec::new();
             blobs.get(user_key, &index, &mut out).unwrap();
             values.push(out);
@@ -122,7 +122,7 @@ fn a_blob_file_of_rocksdbs_is_read() {
 fn what_we_write_is_what_rocksdb_writes() {
     let (fs, path) = put_file(b"");
     let options = BlobWriterOptions {
-        file_number: 10,
+        file_number: FileNumber(10),
         column_family_id: 0,
         compression: CompressionType::None,
         compression_opts: CompressionOptions::default(),
@@ -173,7 +173,8 @@ fn blob_indexes_that_expire_or_do_not_decode_are_refused_by_name() {
     }
     assert_eq!(BlobIndex::decode(b"\x01\x00\x01\x01\x00").unwrap_err().kind(), ErrorKind::NotSupported);
     let mut good = Vec::new();
-    BlobIndex { file_number: 300, offset: 70_000, size: 5, codec: CompressionType::Lz4 }.encode(&mut good);
+    BlobIndex { file_number: FileNumber(300), offset: 70_000, size: 5, codec: CompressionType::Lz4 }
+        .encode(&mut good);
     assert_eq!(good, b"\x01\xAC\x02\xF0\xA2\x04\x05\x04");
     for len in 0..good.len() {
         assert_eq!(BlobIndex::decode(&good[..len]).unwrap_err().kind(), ErrorKind::Corruption);

@@ -3,7 +3,7 @@
 use super::{BlobIndex, FOOTER_LEN, HEADER_LEN, MAGIC, RECORD_HEADER_LEN, VERSION, record_len};
 use crate::compress::Compressor;
 use outcrop_base::checksum::{crc32c, crc32c_extend, mask};
-use outcrop_base::{Error, Result};
+use outcrop_base::{Error, FileNumber, Result};
 use outcrop_env::WriteFile;
 use outcrop_options::{CompressionOptions, CompressionType};
 
@@ -11,7 +11,7 @@ use outcrop_options::{CompressionOptions, CompressionType};
 #[derive(Clone, Debug)]
 pub struct BlobWriterOptions {
     /// The file's number.
-    pub file_number: u64,
+    pub file_number: FileNumber,
     /// The column family it belongs to.
     pub column_family_id: u32,
     /// Codec of all its values.

@@ -4,7 +4,7 @@ use super::entry::decode_entry;
 use super::prefetch::{AHEAD, DIRECTORY_LINES, LINE, fetch_key, fetch_value};
 use super::view::View;
 use crate::prefixes::{Place, place};
-use outcrop_base::keys::{FOOTER_LEN, split};
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Error, Result};
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
@@ -204,10 +204,10 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
         self.walk(restart, |cursor| cursor.next_at < end);
     }
 
-    /// To the first entry at or after (`user_key`, `packed`).
-    pub fn seek(&mut self, comparator: &Comparator, user_key: &[u8], packed: u64) {
+    /// To the first entry at or after (`user_key`, `trailer`).
+    pub fn seek(&mut self, comparator: &Comparator, user_key: &[u8], trailer: Trailer) {
         let view = View::new(&self.frame);
-        let target = (user_key, packed);
+        let target = (user_key, trailer);
         if view.anchors == 0 {
             return self.seek_by_restarts(comparator, target, 0..view.num_restarts);
         }
@@ -244,7 +244,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
 
     /// Finds the place among restart points `range` by their keys; those before it are known to be smaller
     /// than the target, those after it to be larger. Then walks.
-    fn seek_by_restarts(&mut self, comparator: &Comparator, target: (&[u8], u64), range: Range<usize>) {
+    fn seek_by_restarts(&mut self, comparator: &Comparator, target: (&[u8], Trailer), range: Range<usize>) {
         let (mut low, mut high) = (range.start, range.end);
         while low < high {
             let mid = (low + high) / 2;
@@ -262,8 +262,8 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
     }
 
     #[inline]
-    fn is_before(&self, comparator: &Comparator, target: (&[u8], u64)) -> bool {
-        self.key.len() >= FOOTER_LEN && comparator.compare_parts(split(&self.key), target) == Ordering::Less
+    fn is_before(&self, comparator: &Comparator, target: (&[u8], Trailer)) -> bool {
+        self.key.len() >= Trailer::LEN && comparator.compare_parts(split(&self.key), target) == Ordering::Less
     }
 
     /// From the restart point at `restart`, goes on while `more` says so.
@@ -284,7 +284,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
         let Some(entry) = decode_entry(view.entries, at) else { return self.fail(at) };
         let known = view.common.len() + 8;
         let suffix = &view.entries[entry.suffix.0..entry.suffix.1];
-        let within_user_key = suffix.len() >= FOOTER_LEN;
+        let within_user_key = suffix.len() >= Trailer::LEN;
         if entry.shared == 0 || (entry.shared <= known && within_user_key) {
             let number = view.prefixes().get(index).to_be_bytes();
             self.key.clear();
@@ -294,7 +294,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
             self.at = at;
             self.next_at = entry.value.1;
             self.value = (self.entries.0 + entry.value.0, self.entries.0 + entry.value.1);
-            self.valid = self.key.len() >= FOOTER_LEN;
+            self.valid = self.key.len() >= Trailer::LEN;
             self.corrupt = !self.valid;
         } else {
             let restart = view.restart(view.restart_before(at));
@@ -320,7 +320,7 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
                 self.at = at;
                 self.next_at = entry.value.1;
                 self.value = (self.entries.0 + entry.value.0, self.entries.0 + entry.value.1);
-                self.valid = self.key.len() >= FOOTER_LEN;
+                self.valid = self.key.len() >= Trailer::LEN;
                 self.corrupt = !self.valid;
             }
             _ => self.fail(at),

@@ -2,7 +2,7 @@
 
 use super::entry::{Contents, decode_entry};
 use crate::block_builder::shared_prefix;
-use outcrop_base::keys::{FOOTER_LEN, prefix_u64, split};
+use outcrop_base::keys::{Trailer, prefix_u64, split};
 use outcrop_base::{Comparator, Error, Result, ValueType};
 use std::cmp::Ordering;
 
@@ -58,8 +58,8 @@ impl Directory {
             let ascends = match (self.key.get(entry.shared), suffix.first()) {
                 (Some(before), Some(byte))
                     if before != byte
-                        && self.key.len() > entry.shared + FOOTER_LEN
-                        && suffix.len() > FOOTER_LEN =>
+                        && self.key.len() > entry.shared + Trailer::LEN
+                        && suffix.len() > Trailer::LEN =>
                 {
                     (before < byte) == bytewise
                 }
@@ -70,12 +70,12 @@ impl Directory {
             }
             self.key.truncate(entry.shared);
             self.key.extend_from_slice(suffix);
-            if self.key.len() < FOOTER_LEN
-                || ValueType::from_byte(self.key[self.key.len() - FOOTER_LEN]).is_none()
+            if self.key.len() < Trailer::LEN
+                || ValueType::from_byte(self.key[self.key.len() - Trailer::LEN]).is_none()
             {
                 return Err(broken(at, "its key is no internal key"));
             }
-            let user_key = &self.key[..self.key.len() - FOOTER_LEN];
+            let user_key = &self.key[..self.key.len() - Trailer::LEN];
             let prefix = if bytewise { prefix_u64(user_key.get(self.common.1..).unwrap_or(&[])) } else { 0 };
             self.entries.push((prefix, at as u32));
             at = entry.value.1;
@@ -93,11 +93,11 @@ impl Directory {
     /// True if the key of `shared` bytes of the one before and `suffix` is larger than it, or no internal key.
     #[cold]
     fn ascends(&mut self, comparator: &Comparator, shared: usize, suffix: &[u8]) -> bool {
-        if self.key.is_empty() || shared + suffix.len() < FOOTER_LEN || comparator.is_user() {
+        if self.key.is_empty() || shared + suffix.len() < Trailer::LEN || comparator.is_user() {
             return true;
         }
         let rest = &self.key[shared..];
-        if rest.len() >= FOOTER_LEN && suffix.len() >= FOOTER_LEN {
+        if rest.len() >= Trailer::LEN && suffix.len() >= Trailer::LEN {
             return comparator.compare_parts(split(rest), split(suffix)) == Ordering::Less;
         }
         self.next_key.clear();
@@ -124,8 +124,8 @@ impl Directory {
             at = entry.value.1;
         }
         let first_key = &contents.entries[first.suffix.0..first.suffix.1];
-        let first_user_key = &first_key[..first_key.len().checked_sub(FOOTER_LEN)?];
-        let last_user_key = &self.key[..self.key.len().checked_sub(FOOTER_LEN)?];
+        let first_user_key = &first_key[..first_key.len().checked_sub(Trailer::LEN)?];
+        let last_user_key = &self.key[..self.key.len().checked_sub(Trailer::LEN)?];
         Some((first.suffix.0, shared_prefix(first_user_key, last_user_key)))
     }
 

@@ -4,7 +4,7 @@ use super::cursor::Cursor;
 use super::entry::decode_entry;
 use super::view::View;
 use crate::prefixes::{Place, place};
-use outcrop_base::keys::{FOOTER_LEN, packed_seq, split};
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Result, SeqNum};
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
@@ -28,7 +28,7 @@ pub fn get(
     comparator: &Comparator,
     user_key: &[u8],
     snapshot: SeqNum,
-    visit: &mut impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+    visit: &mut impl FnMut(Trailer, &[u8]) -> ControlFlow<()>,
 ) -> Result<Searched> {
     let view = View::new(frame);
     if view.per_entry {
@@ -56,7 +56,7 @@ fn get_among_ties(
     user_key: &[u8],
     snapshot: SeqNum,
     range: Range<usize>,
-    visit: &mut impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+    visit: &mut impl FnMut(Trailer, &[u8]) -> ControlFlow<()>,
 ) -> Option<Searched> {
     let known = view.common.len() + 8;
     let last = range.end == view.anchors;
@@ -64,14 +64,14 @@ fn get_among_ties(
         let entry = decode_entry(view.entries, view.anchor_offset(index))?;
         // Known to agree with the key: what the tie covers. The suffix must hold the rest, and the footer.
         let suffix_len = entry.suffix.1 - entry.suffix.0;
-        if entry.shared > known.min(user_key.len()) || suffix_len < FOOTER_LEN {
+        if entry.shared > known.min(user_key.len()) || suffix_len < Trailer::LEN {
             return None;
         }
     }
     for index in range {
         let entry = decode_entry(view.entries, view.anchor_offset(index))?;
         let suffix = &view.entries[entry.suffix.0..entry.suffix.1];
-        let (suffix, packed) = split(suffix);
+        let (suffix, trailer) = split(suffix);
         let key_len = entry.shared + suffix.len();
         if key_len != user_key.len() {
             // A tie between keys of which one is the other, cut or padded with zeros: not the key.
@@ -80,8 +80,7 @@ fn get_among_ties(
         if suffix != &user_key[entry.shared..] {
             continue;
         }
-        if packed_seq(packed) <= snapshot
-            && visit(packed, &view.entries[entry.value.0..entry.value.1]).is_break()
+        if trailer.seq() <= snapshot && visit(trailer, &view.entries[entry.value.0..entry.value.1]).is_break()
         {
             return Some(Searched::Decided);
         }
@@ -94,13 +93,13 @@ fn get_by_cursor(
     comparator: &Comparator,
     user_key: &[u8],
     snapshot: SeqNum,
-    visit: &mut impl FnMut(u64, &[u8]) -> ControlFlow<()>,
+    visit: &mut impl FnMut(Trailer, &[u8]) -> ControlFlow<()>,
 ) -> Result<Searched> {
     let mut cursor = Cursor::new(frame);
-    cursor.seek(comparator, user_key, (snapshot.0 << 8) | 0xFF);
+    cursor.seek(comparator, user_key, Trailer::as_of(snapshot));
     while cursor.valid() {
-        let (found, packed) = split(cursor.key());
-        if comparator.compare(found, user_key) != Ordering::Equal || visit(packed, cursor.value()).is_break()
+        let (found, trailer) = split(cursor.key());
+        if comparator.compare(found, user_key) != Ordering::Equal || visit(trailer, cursor.value()).is_break()
         {
             return Ok(Searched::Decided);
         }

@@ -12,6 +12,7 @@ use crate::format::BlockHandle;
 use crate::index::{IndexCoding, IndexEntries, IndexView};
 use crate::reader::Reading;
 use crate::source::{BlockSource, Meta, MetaRef};
+use outcrop_base::keys::Trailer;
 use outcrop_base::{Comparator, PrefixExtractor, Result};
 use outcrop_cache::{Pinned, standalone};
 use outcrop_monitor::Watch;
@@ -209,7 +210,7 @@ impl TableFilter {
             Blocks::Partitioned { index, partitions, charged } => {
                 let view = IndexView::new(index);
                 let Some(last) = view.len().checked_sub(1) else { return true };
-                let number = view.find(comparator, place, u64::MAX).min(last);
+                let number = view.find(comparator, place, Trailer::MAX).min(last);
                 let handle = view.handle(number);
                 if *charged && source.cache.is_some() {
                     return source

@@ -105,11 +105,11 @@ fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
         forwards
     );
     for (key, value) in expected.0.iter().step_by(5) {
-        let (user_key, packed) = split(key);
+        let (user_key, trailer) = split(key);
         let lookup = LookupKey::new(user_key);
         let mut got = None;
         if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
-            table.get(&lookup, SeqNum(packed >> 8), Loading::Kept, |_, _, found, _| {
+            table.get(&lookup, SeqNum(trailer.seq().0), Loading::Kept, |_, _, found, _| {
                 got = Some(found.to_vec());
                 ControlFlow::Break(())
             })?;

@@ -100,7 +100,7 @@ fn check_prefixes(
     let Some(extractor) = &options.prefix_extractor else { return };
     let table = open_with(bytes, options.comparator.clone(), cache, Some(extractor.clone())).unwrap();
     for (key, value) in rows {
-        let (user_key, packed) = split(key);
+        let (user_key, trailer) = split(key);
         if let Some(prefix) = extractor.transform(user_key) {
             let found = table.may_contain_prefix(extractor, prefix, Loading::Kept);
             assert!(found, "prefix of {user_key:?}, seed {seed}");
@@ -109,7 +109,7 @@ fn check_prefixes(
         assert!(table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF), "{user_key:?}, seed {seed}");
         let mut got = None;
         table
-            .get(&lookup, SeqNum(packed >> 8), Loading::Kept, |_, _, found, _| {
+            .get(&lookup, SeqNum(trailer.seq().0), Loading::Kept, |_, _, found, _| {
                 got = Some(found.to_vec());
                 ControlFlow::Break(())
             })
@@ -233,7 +233,7 @@ fn external_tables_take_on_the_sequence_number_of_their_file() {
     let stamped: Rows = rows
         .iter()
         .map(|(key, value)| {
-            let kind = ValueType::from_byte(split(key).1 as u8).unwrap();
+            let kind = ValueType::from_byte(split(key).1.type_byte()).unwrap();
             (internal_key(split(key).0, SeqNum(77), kind), value.clone())
         })
         .collect();

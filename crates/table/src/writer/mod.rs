@@ -26,7 +26,7 @@ use crate::index_writer::IndexWriter;
 use crate::properties::{COLLECTORS, TableProperties};
 use crate::range_del::RangeTombstone;
 use outcrop_base::hash::xxh3_64;
-use outcrop_base::keys::{FOOTER_LEN, packed_seq, split, user_key};
+use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::timestamp::{TIMESTAMP_LEN, split_timestamp};
 use outcrop_base::{Comparator, Error, Result, SeqNum, Timestamp, ValueType};
 use outcrop_env::WriteFile;
@@ -165,7 +165,7 @@ impl TableWriter {
         properties.num_entries += 1;
         properties.num_deletions += 1;
         properties.num_range_deletions += 1;
-        properties.raw_key_size += (begin.len() + FOOTER_LEN) as u64;
+        properties.raw_key_size += (begin.len() + Trailer::LEN) as u64;
         properties.raw_value_size += end.len() as u64;
         self.smallest_seq = self.smallest_seq.min(seq.0);
         self.largest_seq = self.largest_seq.max(seq.0);
@@ -189,19 +189,19 @@ impl TableWriter {
 
     #[inline]
     fn count(&mut self, key: &[u8], value: &[u8]) {
-        let (_, packed) = split(key);
+        let (_, trailer) = split(key);
         let properties = &mut self.properties;
         properties.num_entries += 1;
         properties.raw_key_size += key.len() as u64;
         properties.raw_value_size += value.len() as u64;
-        match ValueType::from_byte(packed as u8) {
+        match trailer.value_type() {
             Some(ValueType::Deletion | ValueType::SingleDeletion | ValueType::DeletionWithTimestamp) => {
                 properties.num_deletions += 1;
             }
             Some(ValueType::Merge) => properties.merge_operands += 1,
             _ => {}
         }
-        let seq = packed_seq(packed).0;
+        let seq = trailer.seq().0;
         self.smallest_seq = self.smallest_seq.min(seq);
         self.largest_seq = self.largest_seq.max(seq);
         if let Some(stamps) = &mut self.stamps {

@@ -4,15 +4,30 @@
 //! changes nothing. Source: RocksDB `db/compaction/compaction_picker_fifo.cc`.
 
 use super::input::{Files, PickInput, max_compaction_bytes};
+use super::style::{Manual, Style};
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_options::derive;
 
-/// The most urgent deletion or merge; deletions run one at a time.
-pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
-    if input.version.files().any(|(_, file)| input.is_busy(file)) {
-        return None;
+/// `CompactionStyle::Fifo`.
+pub struct Fifo;
+
+impl Style for Fifo {
+    /// The most urgent deletion or merge; deletions run one at a time.
+    fn pick(&self, input: &PickInput<'_>) -> Option<Compaction> {
+        if input.version.files().any(|(_, file)| input.is_busy(file)) {
+            return None;
+        }
+        pick_expired(input).or_else(|| pick_surplus(input)).or_else(|| pick_small(input))
     }
-    pick_expired(input).or_else(|| pick_surplus(input)).or_else(|| pick_small(input))
+
+    /// It never slows writes.
+    fn stall_runs(&self, _input: &PickInput<'_>) -> usize {
+        0
+    }
+
+    fn manual(&self) -> Manual {
+        Manual::Nothing
+    }
 }
 
 /// The oldest tables of L0 that have reached `ttl`, if deleting them is enough for the size as well.
@@ -25,7 +40,7 @@ fn pick_expired(input: &PickInput<'_>) -> Option<Compaction> {
     if files.is_empty() || left > limit {
         return None;
     }
-    Some(drop_files(input, 0, files, Reason::Ttl))
+    Some(drop_files(input, 0, files, Reason::DataAge))
 }
 
 /// Bytes that count, and how many there may be: of tables, or with `max_data_files_size` of blob files too.
@@ -87,7 +102,7 @@ fn pick_small(input: &PickInput<'_>) -> Option<Compaction> {
     let enough = count >= trigger.max(2);
     let small = per_table_saved < options.write_buffer_size / 10 * 11;
     let files = l0[..count].to_vec();
-    (enough && small).then(|| l0_to_l0(input, LevelFiles { level: 0, files }, Reason::L0Files))
+    (enough && small).then(|| l0_to_l0(input, LevelFiles { level: 0, files }, Reason::SmallTables))
 }
 
 fn l0_to_l0(input: &PickInput<'_>, files: LevelFiles, reason: Reason) -> Compaction {

@@ -9,6 +9,7 @@ use super::input::{
     overlapping_range, same_codec, sorted_without_overlap,
 };
 use super::round_robin;
+use super::style::{Debt, Manual, Style};
 use crate::compaction::level_shape::{LevelShape, usable_levels};
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_base::keys::user_key;
@@ -18,8 +19,33 @@ use std::cmp::Ordering;
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+/// `CompactionStyle::Level`.
+pub struct Leveled;
+
+impl Style for Leveled {
+    fn pick(&self, input: &PickInput<'_>) -> Option<Compaction> {
+        pick(input)
+    }
+
+    fn debt(&self, input: &PickInput<'_>) -> Debt {
+        let (version, options) = (input.version, input.options);
+        let shape = LevelShape::of(version, options);
+        let urgent =
+            shape.scores(version, options, input.busy).first().is_some_and(|(score, _)| *score >= 1.0);
+        Debt {
+            needs_compaction: urgent || pick_marked(input, &shape).is_some(),
+            pending_bytes: shape.pending_bytes(version, options),
+            stall_runs: self.stall_runs(input),
+        }
+    }
+
+    fn manual(&self) -> Manual {
+        Manual::Range
+    }
+}
+
 /// The most urgent compaction that can run beside those already running, if any level is due.
-pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
+fn pick(input: &PickInput<'_>) -> Option<Compaction> {
     let shape = LevelShape::of(input.version, input.options);
     for (score, level) in shape.scores(input.version, input.options, input.busy) {
         if score < 1.0 {
@@ -48,7 +74,7 @@ fn pick_round(input: &PickInput<'_>, level: usize, max_bytes: u64) -> Option<Com
 /// A table that wants to be compacted although every level has its size.
 ///
 /// Source: RocksDB `LevelCompactionBuilder::SetupInitialFiles`.
-pub fn pick_marked(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
+fn pick_marked(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
     let marks = input.marks;
     let groups = [
         (&marks.requested, Reason::Marked),

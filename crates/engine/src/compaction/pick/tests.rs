@@ -138,7 +138,7 @@ fn everything_goes_to_the_last_level_or_back_into_it() {
             marks: &marks,
             busy: &BTreeSet::new(),
         };
-        everything(&input).map_or("none".into(), |compaction| compaction.to_string())
+        universal::everything(&input).map_or("none".into(), |compaction| compaction.to_string())
     };
     assert_eq!(all("L0: 9[a..c] 8[a..z]\nL5: 3[b..d]"), "L0 -> L6: inputs 9 8 + 3 [Manual] (bottommost)");
     assert_eq!(all("L6: 3[b..d] 4[e..f]"), "L6 -> L6: inputs 3 4 [Manual] (bottommost)");

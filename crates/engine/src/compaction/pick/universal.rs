@@ -10,6 +10,7 @@
 //! Does no IO and changes nothing. Source: RocksDB `db/compaction/compaction_picker_universal.cc`.
 
 use super::input::{Files, PickInput, is_bottommost, sorted_without_overlap};
+use super::style::{Manual, Style};
 use crate::compaction::level_shape::usable_levels;
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
 use outcrop_manifest::TableFile;
@@ -45,8 +46,32 @@ pub fn sorted_runs(input: &PickInput<'_>) -> Vec<SortedRun> {
     newest.chain(levels.map(|(number, level)| SortedRun::new(input, number, level.files.to_vec()))).collect()
 }
 
+/// `CompactionStyle::Universal`.
+pub struct Universal;
+
+impl Style for Universal {
+    fn pick(&self, input: &PickInput<'_>) -> Option<Compaction> {
+        pick(input)
+    }
+
+    /// All sorted runs.
+    fn stall_runs(&self, input: &PickInput<'_>) -> usize {
+        sorted_runs(input).len()
+    }
+
+    fn manual(&self) -> Manual {
+        Manual::Everything
+    }
+}
+
+/// Everything of the column family into the last level, or back into it. `None` if there is nothing, or a table is busy.
+pub fn everything(input: &PickInput<'_>) -> Option<Compaction> {
+    let runs = sorted_runs(input);
+    if runs.is_empty() { None } else { merge(input, &runs, 0..runs.len(), Reason::Manual) }
+}
+
 /// The most urgent merge that can run beside those already running.
-pub fn pick(input: &PickInput<'_>) -> Option<Compaction> {
+fn pick(input: &PickInput<'_>) -> Option<Compaction> {
     let runs = sorted_runs(input);
     // Below 0: their number starts none.
     let trigger = usize::try_from(input.options.level0_file_num_compaction_trigger);

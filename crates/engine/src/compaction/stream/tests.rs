@@ -84,8 +84,8 @@ fn answer(case: &Case<'_>) -> String {
                 break;
             }
         }
-        let (user_key, packed) = split(stream.key());
-        let kind = match ValueType::from_byte(packed as u8) {
+        let (user_key, trailer) = split(stream.key());
+        let kind = match trailer.value_type() {
             Some(ValueType::Value) => "put",
             Some(ValueType::Deletion) => "del",
             Some(ValueType::SingleDeletion) => "single",
@@ -93,7 +93,7 @@ fn answer(case: &Case<'_>) -> String {
             other => panic!("{other:?} is shown"),
         };
         let (key, value) = (String::from_utf8_lossy(user_key), String::from_utf8_lossy(stream.value()));
-        lines.push(format!("{key}@{} {kind} {value}", packed_seq(packed).0).trim_end().to_string());
+        lines.push(format!("{key}@{} {kind} {value}", trailer.seq().0).trim_end().to_string());
     }
     for fragment in stream.kept_tombstones() {
         let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();

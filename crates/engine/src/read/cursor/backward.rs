@@ -3,7 +3,7 @@
 use super::skips::too_many_skipped;
 use super::{Cursor, Held, Position, Shape, type_error};
 use crate::read::merge::{Base, MergeOperands};
-use outcrop_base::keys::{packed_seq, split};
+use outcrop_base::keys::split;
 use outcrop_base::{Result, ValueType, wide_columns};
 
 /// The outcome of the versions of one key, going backward.
@@ -75,19 +75,19 @@ impl Cursor {
         let mut operands = MergeOperands::default();
         let mut versions = 0;
         while self.merged.valid() {
-            let (user_key, packed) = split(self.merged.key());
+            let (user_key, trailer) = split(self.merged.key());
             if !self.is_key(user_key) {
                 break;
             }
             if self.is_limited() {
-                let seq = packed_seq(packed);
+                let seq = trailer.seq();
                 let hidden = seq <= self.snapshot && self.tombstones.hide(user_key, seq);
                 // One more than above: RocksDB counts the newest version again when it steps before the key.
                 self.count_version(hidden, &mut versions, self.max_skip.saturating_add(2), skipped)?;
             }
-            if packed_seq(packed) <= self.snapshot {
-                match ValueType::from_byte(packed as u8) {
-                    Some(_) if self.tombstones.hide(user_key, packed_seq(packed)) => {
+            if trailer.seq() <= self.snapshot {
+                match trailer.value_type() {
+                    Some(_) if self.tombstones.hide(user_key, trailer.seq()) => {
                         live = None;
                         operands.clear();
                     }

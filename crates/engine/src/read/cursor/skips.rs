@@ -7,7 +7,7 @@
 //! Source: RocksDB `db/db_iter.cc`, `DBIter::TooManyInternalKeysSkipped`.
 
 use super::Cursor;
-use outcrop_base::keys::{packed_seq, split};
+use outcrop_base::keys::split;
 use outcrop_base::{Error, ErrorKind, Result};
 
 impl Cursor {
@@ -35,8 +35,8 @@ impl Cursor {
     /// True if a range tombstone hides the entry that the merging iterator is at: such entries are not counted.
     #[cold]
     pub(super) fn hides_entry(&mut self) -> bool {
-        let (user_key, packed) = split(self.merged.key());
-        let seq = packed_seq(packed);
+        let (user_key, trailer) = split(self.merged.key());
+        let seq = trailer.seq();
         seq <= self.snapshot && self.tombstones.hide(user_key, seq)
     }
 

@@ -13,7 +13,7 @@ use super::skips::too_many_skipped;
 use super::{Cursor, Position, Shape, type_error};
 use crate::read::cursor_stamps::Stamped;
 use crate::read::stamped::too_short;
-use outcrop_base::keys::{pack, packed_seq, split};
+use outcrop_base::keys::{Trailer, split};
 use outcrop_base::timestamp::{split_timestamp, stored_key};
 use outcrop_base::{Result, SeqNum, Timestamp, ValueType, wide_columns};
 
@@ -39,7 +39,7 @@ impl Cursor {
     /// True if the version shown is a deletion, as with [`crate::ReadOptions::iter_start_timestamp`] some are. Panics unless valid.
     pub fn is_deletion(&self) -> bool {
         assert!(self.valid(), "is_deletion() of an iterator that is not valid");
-        self.stamped.as_ref().is_some_and(|stamped| is_deletion(ValueType::from_byte(stamped.packed as u8)))
+        self.stamped.as_ref().is_some_and(|stamped| is_deletion(stamped.trailer.value_type()))
     }
 
     /// The version shown as it is stored: key, timestamp, and the 8 bytes of sequence number and type, as RocksDB's iterators give it
@@ -47,14 +47,14 @@ impl Cursor {
     pub fn stored_version(&self) -> Option<Vec<u8>> {
         assert!(self.valid(), "stored_version() of an iterator that is not valid");
         let stamped = self.stamped.as_ref().filter(|stamped| stamped.start.is_some())?;
-        Some([&stamped.stored[..], &stamped.packed.to_le_bytes()].concat())
+        Some([&stamped.stored[..], &stamped.trailer.to_bytes()].concat())
     }
 
     pub(super) fn stamped_first(&mut self) {
         (self.status, self.prefix) = (Ok(()), None);
         match self.lower.take() {
             Some(lower) => {
-                self.merged.seek(&lower, u64::MAX);
+                self.merged.seek(&lower, Trailer::MAX);
                 self.lower = Some(lower);
             }
             None => self.merged.seek_to_first(),
@@ -67,7 +67,7 @@ impl Cursor {
         (self.status, self.prefix) = (Ok(()), None);
         match self.upper.take() {
             Some(upper) => {
-                self.merged.seek_for_prev(&upper, u64::MAX);
+                self.merged.seek_for_prev(&upper, Trailer::MAX);
                 self.upper = Some(upper);
             }
             None => self.merged.seek_to_last(),
@@ -83,12 +83,12 @@ impl Cursor {
         let target = stored_key(target, stamped.read);
         match self.lower.take() {
             Some(lower) if self.before(&target, &lower) => {
-                self.merged.seek(&lower, u64::MAX);
+                self.merged.seek(&lower, Trailer::MAX);
                 self.lower = Some(lower);
             }
             lower => {
                 self.lower = lower;
-                self.merged.seek(&target, pack(self.snapshot, ValueType::FOR_SEEK));
+                self.merged.seek(&target, Trailer::new(self.snapshot, ValueType::FOR_SEEK));
             }
         }
         self.find_version_forward(false);
@@ -107,7 +107,7 @@ impl Cursor {
         }
         self.stay_in_prefix(target);
         let stored = stored_key(target, Timestamp::MIN);
-        self.merged.seek_for_prev(&stored, pack(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
+        self.merged.seek_for_prev(&stored, Trailer::new(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
         self.find_version_backward();
     }
 
@@ -115,7 +115,7 @@ impl Cursor {
         if let Some(stamped) = &self.stamped
             && stamped.backward
         {
-            self.merged.seek(&stamped.stored, stamped.packed);
+            self.merged.seek(&stamped.stored, stamped.trailer);
         }
         self.find_version_forward(true);
     }
@@ -128,7 +128,7 @@ impl Cursor {
                 Some(_) => stamped.stored.clone(),
                 None => self.cf.row_start(stamped.stored.clone()),
             };
-            self.merged.seek_for_prev(&before, u64::MAX);
+            self.merged.seek_for_prev(&before, Trailer::MAX);
         }
         self.find_version_backward();
     }
@@ -141,7 +141,7 @@ impl Cursor {
         stamped.backward = false;
         let (mut passed, mut skipped) = (0, 0);
         while self.merged.valid() {
-            let (stored, packed) = split(self.merged.key());
+            let (stored, trailer) = split(self.merged.key());
             let Some((key, timestamp)) = split_timestamp(stored) else {
                 self.status = Err(too_short());
                 break;
@@ -150,7 +150,7 @@ impl Cursor {
             {
                 break;
             }
-            let seen = self.seen(&stamped, timestamp, packed);
+            let seen = self.seen(&stamped, timestamp, trailer);
             let skips = skip && self.goes_with(&stamped, stored);
             if seen != Seen::Visible || skips {
                 (passed, skipped) = (passed + 1, skipped + 1);
@@ -168,10 +168,10 @@ impl Cursor {
             }
             stamped.stored.clear();
             stamped.stored.extend_from_slice(stored);
-            stamped.packed = packed;
+            stamped.trailer = trailer;
             self.key.clear();
             self.key.extend_from_slice(key);
-            let value_type = ValueType::from_byte(packed as u8);
+            let value_type = trailer.value_type();
             if is_deletion(value_type) && stamped.start.is_none() {
                 skip = true;
                 continue;
@@ -189,18 +189,18 @@ impl Cursor {
     #[cold]
     fn pass_versions(&mut self, stamped: &Stamped, seen: Seen, skips: bool) {
         let row = split_timestamp(split(self.merged.key()).0).map_or(&[][..], |(key, _)| key);
-        let (target, packed) = match (seen, stamped.start) {
+        let (target, trailer) = match (seen, stamped.start) {
             // To the first that is old enough.
             (Seen::Newer, _) if !skips => {
-                (stored_key(row, stamped.read), pack(self.snapshot, ValueType::FOR_SEEK))
+                (stored_key(row, stamped.read), Trailer::new(self.snapshot, ValueType::FOR_SEEK))
             }
             // Past those of one timestamp.
-            (_, Some(_)) if skips => (split(self.merged.key()).0.to_vec(), 0),
-            _ => (stored_key(row, Timestamp::MIN), 0),
+            (_, Some(_)) if skips => (split(self.merged.key()).0.to_vec(), Trailer::MIN),
+            _ => (stored_key(row, Timestamp::MIN), Trailer::MIN),
         };
-        let moves = self.cf.comparator.compare_parts(split(self.merged.key()), (&target, packed)).is_lt();
+        let moves = self.cf.comparator.compare_parts(split(self.merged.key()), (&target, trailer)).is_lt();
         if moves {
-            self.merged.seek(&target, packed);
+            self.merged.seek(&target, trailer);
         } else {
             self.merged.next();
         }
@@ -251,16 +251,16 @@ impl Cursor {
     ) -> Result<Option<ValueType>> {
         let mut newest = None;
         while self.merged.valid() {
-            let (stored, packed) = split(self.merged.key());
+            let (stored, trailer) = split(self.merged.key());
             if !self.goes_with(stamped, stored) {
                 break;
             }
             let Some((_, timestamp)) = split_timestamp(stored) else { return Err(too_short()) };
-            if self.seen(stamped, timestamp, packed) == Seen::Visible {
-                let value_type = ValueType::from_byte(packed as u8);
+            if self.seen(stamped, timestamp, trailer) == Seen::Visible {
+                let value_type = trailer.value_type();
                 stamped.stored.clear();
                 stamped.stored.extend_from_slice(stored);
-                stamped.packed = packed;
+                stamped.trailer = trailer;
                 self.shape = self.merged_version(&stamped.stored, value_type)?;
                 newest = value_type;
             } else {
@@ -277,9 +277,9 @@ impl Cursor {
     }
 
     /// Whether an entry may be shown.
-    fn seen(&self, stamped: &Stamped, timestamp: Timestamp, packed: u64) -> Seen {
+    fn seen(&self, stamped: &Stamped, timestamp: Timestamp, trailer: Trailer) -> Seen {
         let order = &self.cf.comparator;
-        if packed_seq(packed) > self.snapshot || order.compare_timestamps(timestamp, stamped.read).is_gt() {
+        if trailer.seq() > self.snapshot || order.compare_timestamps(timestamp, stamped.read).is_gt() {
             return Seen::Newer;
         }
         match stamped.start {

@@ -116,15 +116,7 @@ fn wals_are_synced_though_background_work_failed() {
 fn with_manual_flushes_records_wait_in_memory() {
     let parts = Parts::of_db(DbOptions { manual_wal_flush: true, ..DbOptions::default() });
     let on_disk = || {
-        parts
-            .ctx
-            .env
-            .fs
-            .file_size(&outcrop_manifest::file_name::wal(
-                &parts.ctx.wal_dir,
-                outcrop_manifest::FileNumber(FIRST_WAL),
-            ))
-            .unwrap()
+        parts.ctx.env.fs.file_size(&outcrop_manifest::file_name::wal(&parts.ctx.wal_dir, FIRST_WAL)).unwrap()
     };
     parts.put("a", "1");
     let before = on_disk();
