@@ -36,7 +36,7 @@ const fn step_with_network(name: &'static str, run: fn(Install) -> Result<(), St
 }
 
 /// Long ones first: so the last two end at about the same time.
-const STEPS: [Step; 20] = [
+const STEPS: [Step; 22] = [
     step_with_network("java", |_| java::run(&["--short"])),
     step_here("simulate", |_| simulate::of_tree()),
     step_with_network("bindings", |_| bindings::run(&[])),
@@ -51,6 +51,8 @@ const STEPS: [Step; 20] = [
     step_here("fuzz", |_| fuzz::ci()),
     step_here("miri", |_| interleavings::miri_if_there(tree_seed()?)),
     step_with_network("dist", |_| dist::run(&["--test"])),
+    step_with_network("block-crashes", |_| pingpong::block_crashes_of_tree()),
+    step_with_network("stress", |_| pingpong::stress_of_tree()),
     step_with_network("calls", |_| pingpong::calls_of_tree()),
     step_with_network("kills", |_| pingpong::kills_of_tree()),
     step_with_network("compatibility", |_| pingpong::compatibility(true)),

@@ -105,6 +105,8 @@ fn main() -> ExitCode {
         ["campaign", rest @ ..] => campaign::run(rest),
         ["crashes", rest @ ..] => crashes::run(rest),
         ["kills", rest @ ..] => pingpong::kills(rest),
+        ["stress", rest @ ..] => pingpong::stress(rest),
+        ["block-crashes", rest @ ..] => pingpong::block_crashes(rest),
         ["simulate", rest @ ..] => simulate::run(rest),
         ["fixtures"] => pingpong::fixtures(),
         ["compatibility"] => pingpong::compatibility(false),
@@ -126,7 +128,7 @@ fn main() -> ExitCode {
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
-             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | {} | {} | {} | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {}",
             campaign::USAGE,
             crashes::USAGE,
             simulate::USAGE,
