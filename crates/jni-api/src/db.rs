@@ -155,14 +155,18 @@ pub(crate) fn dispose(handle: jlong) -> Answer<()> {
     crate::glue::dispose::<JavaDb>(handle)
 }
 
+/// The names of the column families; none if they cannot be read. Kafka Streams asks before it creates a database.
+/// Source: RocksDB `java/rocksjni/rocksjni.cc`, which does not look at the status.
 pub(crate) fn list(env: Env, options: jlong, path: jobject) -> Answer<jobject> {
     let path = c_text(env.text(path)?)?;
     let mut count = 0;
     // SAFETY: see `glue`.
+    let listed = checked(|error| unsafe {
+        c::rocksdb_list_column_families(options as *const _, path.as_ptr(), &mut count, error)
+    });
+    let Ok(list) = listed else { return env.new_array("[B", Vec::<Vec<u8>>::new()) };
+    // SAFETY: as above.
     let names = unsafe {
-        let list = checked(|error| {
-            c::rocksdb_list_column_families(options as *const _, path.as_ptr(), &mut count, error)
-        })?;
         let names: Vec<Vec<u8>> =
             (0..count).map(|i| std::ffi::CStr::from_ptr(*list.add(i)).to_bytes().to_vec()).collect();
         c::rocksdb_list_column_families_destroy(list, count);

@@ -12,6 +12,8 @@ mod batches;
 mod db;
 mod env;
 mod files;
+mod filter_factories;
+mod flink;
 mod glue;
 mod iterators;
 mod natives;

@@ -15,7 +15,8 @@ use crate::args::{direct, part, slice, start, whole};
 use crate::db::db;
 use crate::glue::{checked, dispose, enter, handle, not_implemented, object, to};
 use crate::{
-    backups, batches, db, files, iterators, objects, options, slices, statistics, transactions, ttl, versions,
+    backups, batches, db, files, filter_factories, flink, iterators, objects, options, slices, statistics,
+    transactions, ttl, versions,
 };
 use jni_sys::{JNIEnv, jboolean, jbyte, jchar, jdouble, jint, jlong, jobject};
 

@@ -194,7 +194,7 @@ impl CompactionFilter for RemoveEmptyValue {
     }
 }
 
-type Filter = Arc<dyn CompactionFilter>;
+pub(crate) type Filter = Arc<dyn CompactionFilter>;
 
 pub(crate) fn remove_empty_value() -> Answer<jlong> {
     Ok(handle::<Filter>(Arc::new(RemoveEmptyValue)))

@@ -9,6 +9,7 @@
 
 mod classes;
 mod junit;
+pub mod runs;
 mod smoke;
 
 use crate::programs;
