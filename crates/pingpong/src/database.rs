@@ -3,7 +3,7 @@
 //! Every call gives an error text instead of a failure; a function that the library lacks is one such error.
 //! Invariant: objects made here are destroyed here, iterators and snapshots before the database that made them.
 //! The crate's unsafe code is here and in the files it is built from: `library.rs`, `call.rs`, `options.rs`,
-//! `batch.rs`, `iter.rs`, `merge.rs`, `calls/updates.rs`.
+//! `batch.rs`, `iter.rs`, `merge.rs`, `backups.rs`, `transactions.rs`, `calls/updates.rs`.
 
 use crate::batch::{Batch, Change};
 use crate::call::{Outcome, c_string, call, parts, take_bytes, take_error, with_error};
@@ -13,6 +13,7 @@ use crate::options::Options;
 use libc::{c_char, size_t};
 use std::ffi::{CStr, CString};
 use std::ptr::{null, null_mut};
+use std::sync::Mutex;
 
 /// Column families of a database that is not open.
 pub fn list_families(api: &Api, path: &str) -> Outcome<Vec<String>> {
@@ -72,7 +73,9 @@ pub struct Ingestion {
 pub struct Database<'a> {
     pub(crate) api: &'a Api,
     pub(crate) object: Object,
-    _options: Vec<Options<'a>>,
+    /// The database with transactions that this is the base of.
+    pub(crate) transactions: Option<Object>,
+    options: Mutex<Vec<Options<'a>>>,
 }
 
 // SAFETY: RocksDB lets any threads call the functions of one database at once; the options are only kept alive.
@@ -124,7 +127,7 @@ impl<'a> Database<'a> {
         })
     }
 
-    fn open_by(
+    pub(crate) fn open_by(
         api: &'a Api,
         families: Vec<(String, Options<'a>)>,
         open: impl FnOnce(Object, i32, *const Bytes, *const Object, *mut Object, Errptr) -> Outcome<Object>,
@@ -139,18 +142,26 @@ impl<'a> Database<'a> {
             open(first, count, name_pointers.as_ptr(), option_pointers.as_ptr(), handles.as_mut_ptr(), e)
         })?;
         let handles = handles.into_iter().map(Handle).collect();
-        Ok((Database { api, object, _options: options }, handles))
+        Ok((Database { api, object, transactions: None, options: Mutex::new(options) }, handles))
     }
 
     /// Closes the database. Iterators, snapshots and handles must be gone.
     pub fn close(self) -> Outcome<()> {
-        // SAFETY: the object is live; `self` ends here.
-        unsafe { call!(self.api, rocksdb_close(self.object)) };
+        // SAFETY: the objects are live; `self` ends here.
+        unsafe {
+            match self.transactions {
+                None => call!(self.api, rocksdb_close(self.object)),
+                Some(database) => {
+                    call!(self.api, rocksdb_transactiondb_close_base_db(self.object));
+                    call!(self.api, rocksdb_transactiondb_close(database));
+                }
+            }
+        }
         Ok(())
     }
 
     /// Creates a column family; its options stay alive with the database.
-    pub fn create_family(&mut self, name: &str, options: Options<'a>) -> Outcome<Handle> {
+    pub fn create_family(&self, name: &str, options: Options<'a>) -> Outcome<Handle> {
         let name = c_string(name)?;
         // SAFETY: live objects.
         let handle = unsafe {
@@ -161,7 +172,7 @@ impl<'a> Database<'a> {
                 ))
             })?
         };
-        self._options.push(options);
+        self.options.lock().expect("no thread panics with it").push(options);
         Ok(Handle(handle))
     }
 
@@ -264,7 +275,7 @@ impl<'a> Database<'a> {
         })
     }
 
-    fn with_write_options(
+    pub(crate) fn with_write_options(
         &self,
         sync: bool,
         wal: bool,
@@ -349,9 +360,18 @@ impl<'a> Database<'a> {
         view: &ReadView<'_>,
         keys: &[&[u8]],
     ) -> Outcome<Vec<Option<Vec<u8>>>> {
-        let pointers: Vec<Bytes> = keys.iter().map(|key| parts(key).0).collect();
-        let lens: Vec<size_t> = keys.iter().map(|key| key.len()).collect();
-        let handles = vec![handle.0; keys.len()];
+        self.multi_get_of(view, &keys.iter().map(|key| (handle, *key)).collect::<Vec<_>>())
+    }
+
+    /// The same, of keys in several column families.
+    pub fn multi_get_of(
+        &self,
+        view: &ReadView<'_>,
+        keys: &[(Handle, &[u8])],
+    ) -> Outcome<Vec<Option<Vec<u8>>>> {
+        let pointers: Vec<Bytes> = keys.iter().map(|(_, key)| parts(key).0).collect();
+        let lens: Vec<size_t> = keys.iter().map(|(_, key)| key.len()).collect();
+        let handles: Vec<Object> = keys.iter().map(|(handle, _)| handle.0).collect();
         let (mut values, mut value_lens) = (vec![null_mut(); keys.len()], vec![0; keys.len()]);
         let mut errors: Vec<*mut c_char> = vec![null_mut(); keys.len()];
         self.with_read_options(view, |options| {
@@ -452,6 +472,37 @@ impl<'a> Database<'a> {
             }
             let object = call!(api, rocksdb_create_iterator_cf(self.object, read, handle.0));
             Ok(Iter { api, object, read, _bounds: [lower, upper] })
+        }
+    }
+
+    /// Opens an iterator of each column family, all at one moment.
+    pub fn iterators(&self, handles: &[Handle]) -> Outcome<Vec<Iter<'a>>> {
+        let api = self.api;
+        let families: Vec<Object> = handles.iter().map(|handle| handle.0).collect();
+        let mut objects = vec![null_mut(); handles.len()];
+        // SAFETY: live objects; as many places for iterators as column families. Each iterator owns read options.
+        unsafe {
+            let reads = handles
+                .iter()
+                .map(|_| Ok(call!(api, rocksdb_readoptions_create())))
+                .collect::<Outcome<Vec<Object>>>()?;
+            with_error(api, |e| {
+                let (read, count) = (reads[0], families.len());
+                call!(
+                    api,
+                    rocksdb_create_iterators(
+                        self.object,
+                        read,
+                        families.as_ptr(),
+                        objects.as_mut_ptr(),
+                        count,
+                        e
+                    )
+                );
+                Ok(())
+            })?;
+            let iters = objects.into_iter().zip(reads);
+            Ok(iters.map(|(object, read)| Iter { api, object, read, _bounds: [None, None] }).collect())
         }
     }
 

@@ -16,8 +16,11 @@ use std::collections::BTreeMap;
 /// The column families that histories write to.
 pub const FAMILIES: [&str; 3] = ["default", "one", "two"];
 
-/// All rows: by number of the column family, and key.
-pub type Rows = BTreeMap<(usize, Vec<u8>), Vec<u8>>;
+/// The number of a column family, and a key in it.
+pub type Place = (usize, Vec<u8>);
+
+/// All rows.
+pub type Rows = BTreeMap<Place, Vec<u8>>;
 
 /// One change of a write. The number is that of the column family.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -231,6 +234,55 @@ pub fn judge(
     Ok(there)
 }
 
+/// The weaker question: whether every row is one that had to last, or one of a later write that began. A crash that leaves a gap
+/// passes here, and one that loses a synced write does not.
+///
+/// # Errors
+/// The row that is neither.
+pub fn keeps_synced(shape: &Shape, log: &Log, base: &Rows, found: &Rows) -> Result<(), String> {
+    let mut lasting = base.clone();
+    let least: Vec<u64> = (0..)
+        .zip(&log.threads)
+        .map(|(thread, log)| least_synced(shape, thread, log.done.len() as u64))
+        .collect();
+    for (thread, least) in least.iter().enumerate() {
+        (0..*least).for_each(|index| apply(&mut lasting, &shape.draw(thread, index)));
+    }
+    let mut possible: BTreeMap<Place, Vec<Option<Vec<u8>>>> =
+        lasting.into_iter().map(|(place, value)| (place, vec![Some(value)])).collect();
+    for (thread, least) in least.iter().enumerate() {
+        for index in *least..log.threads[thread].begun.len() as u64 {
+            for change in shape.draw(thread, index).changes {
+                match change {
+                    Change::Put(family, key, value) => {
+                        possible.entry((family, key)).or_insert_with(|| vec![None]).push(Some(value));
+                    }
+                    Change::Delete(family, key) => {
+                        possible.entry((family, key)).or_insert_with(|| vec![None]).push(None);
+                    }
+                    Change::DeleteRange(family, begin, end) => possible
+                        .range_mut((family, begin)..(family, end))
+                        .for_each(|(_, values)| values.push(None)),
+                }
+            }
+        }
+    }
+    let foreign = found.keys().find(|place| !possible.contains_key(*place));
+    let other = possible
+        .iter()
+        .find(|(place, values)| !values.iter().any(|value| value.as_ref() == found.get(*place)))
+        .map(|(place, _)| place);
+    match foreign.or(other) {
+        None => Ok(()),
+        Some(place) => Err(format!("{} is neither what had to last nor of a later write", told(place))),
+    }
+}
+
+/// Writes of a thread that had to last when so many were acknowledged: up to the last that was synced.
+fn least_synced(shape: &Shape, thread: usize, done: u64) -> u64 {
+    (0..done).rev().find(|index| shape.draw(thread, *index).sync).map_or(0, |index| index + 1)
+}
+
 /// Threads that have rows.
 fn threads_of(rows: &Rows) -> usize {
     rows.keys().filter_map(|(_, key)| thread_of(key)).max().map_or(0, |most| most + 1)
@@ -252,9 +304,7 @@ fn judge_thread(
     let done = log.done.len() as u64;
     let least = match lasting {
         Lasting::Acknowledged => done,
-        Lasting::Synced => {
-            (0..done).rev().find(|index| shape.draw(thread, *index).sync).map_or(0, |index| index + 1)
-        }
+        Lasting::Synced => least_synced(shape, thread, done),
     };
     if count < least {
         return Err(format!("thread {thread}: {count} writes are there, and {least} had to last"));
@@ -346,6 +396,30 @@ mod tests {
         assert_eq!(judged(&rows(&[19, 18])), Ok(vec![19, 18]));
         // Nineteen of the first, but not the eighteenth of the second, which was done before that began.
         assert!(judged(&rows(&[19, 17])).unwrap_err().contains("a gap"), "{:?}", judged(&rows(&[19, 17])));
+    }
+
+    #[test]
+    fn a_gap_keeps_what_was_synced() {
+        let synced = (0..19).rev().find(|index| shape().draw(0, *index).sync).unwrap() + 1;
+        let mut gap = rows(&[synced, synced]);
+        let last = shape().draw(0, 19);
+        apply(&mut gap, &last);
+        assert!(judge(&shape(), &log(20), &Rows::new(), &gap, Lasting::Synced).is_err(), "it is a gap");
+        assert_eq!(keeps_synced(&shape(), &log(20), &Rows::new(), &gap), Ok(()));
+        for place in rows(&[synced, synced]).keys() {
+            let mut without = gap.clone();
+            without.remove(place);
+            let deleted = (synced..20).any(|index| {
+                (0..2).any(|thread| {
+                    let mut rows = rows(&[synced, synced]);
+                    apply(&mut rows, &shape().draw(thread, index));
+                    !rows.contains_key(place)
+                })
+            });
+            assert_eq!(keeps_synced(&shape(), &log(20), &Rows::new(), &without).is_ok(), deleted);
+        }
+        gap.insert((0, b"t00-9999".to_vec()), Vec::new());
+        assert!(keeps_synced(&shape(), &log(20), &Rows::new(), &gap).is_err());
     }
 
     #[test]

@@ -12,9 +12,10 @@
 //! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`
 //! (what must happen), `mistake.rs` (what must fail, and how), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
 //! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run),
-//! `history.rs` and `kills/` (writers that are killed), `extremes/` (every option at its extremes), `calls/` (the same calls on two engines, compared to the letter), `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
+//! `history.rs` with `rows.rs`, and `kills/` (writers that are killed), `power/` (file systems that lose power), `stress/` (many threads, all calls), `extremes/` (every option at its extremes), `calls/` (the same calls on two engines, compared to the letter), `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
 //! crates' tests).
 
+mod backups;
 mod batch;
 mod call;
 pub mod calls;
@@ -39,10 +40,14 @@ pub mod model;
 pub mod operation;
 mod options;
 mod options_file;
+pub mod power;
+mod rows;
 pub mod rules;
 pub mod run;
 pub mod shrink;
+pub mod stress;
 pub mod tools;
+mod transactions;
 pub mod trials;
 mod wire;
 pub mod worker;

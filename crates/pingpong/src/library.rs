@@ -127,6 +127,7 @@ functions! {
     rocksdb_multi_get_cf: fn(Object, Object, *const Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char);
     rocksdb_batched_multi_get_cf: fn(Object, Object, Object, size_t, *const Bytes, *const size_t, *mut Object, *mut *mut c_char, bool);
     rocksdb_create_iterator_cf: fn(Object, Object, Object) -> Object;
+    rocksdb_create_iterators: fn(Object, Object, *const Object, *mut Object, size_t, Errptr);
     rocksdb_iter_destroy: fn(Object);
     rocksdb_iter_valid: fn(Object) -> c_uchar;
     rocksdb_iter_seek_to_first: fn(Object);
@@ -169,6 +170,30 @@ functions! {
     rocksdb_checkpoint_object_create: fn(Object, Errptr) -> Object;
     rocksdb_checkpoint_object_destroy: fn(Object);
     rocksdb_checkpoint_create: fn(Object, Bytes, u64, Errptr);
+    rocksdb_backup_engine_open: fn(Object, Bytes, Errptr) -> Object;
+    rocksdb_backup_engine_close: fn(Object);
+    rocksdb_backup_engine_create_new_backup_flush: fn(Object, Object, c_uchar, Errptr);
+    rocksdb_backup_engine_purge_old_backups: fn(Object, u32, Errptr);
+    rocksdb_backup_engine_restore_db_from_latest_backup: fn(Object, Bytes, Bytes, Object, Errptr);
+    rocksdb_restore_options_create: fn() -> Object;
+    rocksdb_restore_options_destroy: fn(Object);
+    rocksdb_transactiondb_options_create: fn() -> Object;
+    rocksdb_transactiondb_options_destroy: fn(Object);
+    rocksdb_transactiondb_open_column_families: fn(Object, Object, Bytes, c_int, *const Bytes, *const Object, *mut Object, Errptr) -> Object;
+    rocksdb_transactiondb_get_base_db: fn(Object) -> Object;
+    rocksdb_transactiondb_close_base_db: fn(Object);
+    rocksdb_transactiondb_close: fn(Object);
+    rocksdb_transactiondb_get_prepared_transactions: fn(Object, *mut size_t) -> *mut Object;
+    rocksdb_transaction_options_create: fn() -> Object;
+    rocksdb_transaction_options_destroy: fn(Object);
+    rocksdb_transaction_begin: fn(Object, Object, Object, Object) -> Object;
+    rocksdb_transaction_set_name: fn(Object, Bytes, size_t, Errptr);
+    rocksdb_transaction_put_cf: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_transaction_delete_cf: fn(Object, Object, Bytes, size_t, Errptr);
+    rocksdb_transaction_prepare: fn(Object, Errptr);
+    rocksdb_transaction_commit: fn(Object, Errptr);
+    rocksdb_transaction_rollback: fn(Object, Errptr);
+    rocksdb_transaction_destroy: fn(Object);
     rocksdb_free: fn(*mut c_void);
 }
 

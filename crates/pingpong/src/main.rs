@@ -6,7 +6,7 @@ use outcrop_pingpong::case::Case;
 use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
 use outcrop_pingpong::tools::{self, Looking};
-use outcrop_pingpong::{calls, extremes, fixtures, kills, worker};
+use outcrop_pingpong::{calls, extremes, fixtures, kills, power, stress, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -160,6 +160,74 @@ enum Verb {
         #[arg(long, default_value_t = 12)]
         cycles: u64,
     },
+    /// Cuts off the power of real file systems, and opens what they leave by Outcrop and by one RocksDB; exit status 1 if something is
+    /// lost. Mounts, so it belongs in a mount namespace of its own.
+    BlockCrashes {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// Where the disk of a state that fails is kept.
+        #[arg(long)]
+        dir: PathBuf,
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many histories, instead of as many as fit into the time.
+        #[arg(long)]
+        histories: Option<u64>,
+        /// Seed of the first history; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// States of each cycle of a history; 0: two of every prefix of the disk's log.
+        #[arg(long, default_value_t = 16)]
+        states: u64,
+        /// Plants a fault, which has to be found: the disk ignores the last flushes before the power goes.
+        #[arg(long)]
+        ignore_flushes: bool,
+    },
+    /// Lets many threads do everything at once to databases of Outcrop, and of one RocksDB as a control; exit status 1 if a read
+    /// shows two moments, something fails or grows.
+    Stress {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many processes, instead of as many as fit into the time.
+        #[arg(long)]
+        processes: Option<u64>,
+        /// The first seed; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+    },
+    /// The process of one seed of the stress.
+    #[command(hide = true)]
+    StressWorker {
+        /// Its shared library.
+        #[arg(long)]
+        library: PathBuf,
+        /// An empty directory.
+        #[arg(long)]
+        dir: PathBuf,
+        /// The seed.
+        #[arg(long)]
+        seed: u64,
+        /// Openings.
+        #[arg(long)]
+        cycles: u64,
+    },
+    /// The process that writes on a file system whose disk is recorded.
+    #[command(hide = true)]
+    PowerWriter {
+        /// Its shared library.
+        #[arg(long)]
+        library: PathBuf,
+        /// The file system.
+        #[arg(long)]
+        dir: PathBuf,
+        /// The file that says what was done.
+        #[arg(long)]
+        marks: PathBuf,
+    },
     /// The process that writes until it is killed.
     #[command(hide = true)]
     KillWriter {
@@ -203,6 +271,38 @@ fn main() -> ExitCode {
         Verb::Worker { library } => worker::serve(&library).map(|()| true),
         Verb::OptionsWorker { library } => extremes::serve(&library).map(|()| true),
         Verb::KillWriter { library, dir } => kills::serve(&library, &dir).map(|()| true),
+        Verb::StressWorker { library, dir, seed, cycles } => {
+            stress::serve(&library, &dir, seed, cycles).map(|()| true)
+        }
+        Verb::Stress { engines, seconds, processes, seed } => program().and_then(|program| {
+            let seed = seed.unwrap_or_else(fresh_seed);
+            eprintln!("stress: from seed {seed} on");
+            stress::run(&stress::Campaign {
+                program,
+                libraries: engines.libraries.into_iter().collect(),
+                scratch: std::env::temp_dir(),
+                seed,
+                processes,
+                time: Duration::from_secs(seconds),
+            })
+        }),
+        Verb::PowerWriter { library, dir, marks } => power::serve(&library, &dir, &marks).map(|()| true),
+        Verb::BlockCrashes { engines, dir, seconds, histories, seed, states, ignore_flushes } => program()
+            .and_then(|program| {
+                let seed = seed.unwrap_or_else(fresh_seed);
+                eprintln!("block-crashes: from seed {seed} on");
+                power::run(&power::Campaign {
+                    program,
+                    libraries: engines.libraries.into_iter().collect(),
+                    dir,
+                    scratch: std::env::temp_dir(),
+                    seed,
+                    histories,
+                    time: Duration::from_secs(seconds),
+                    states,
+                    ignore_flushes,
+                })
+            }),
         Verb::Kills { engines, dir, seconds, histories, seed, cycles } => program().and_then(|program| {
             let seed = seed.unwrap_or_else(fresh_seed);
             eprintln!("kills: from seed {seed} on");

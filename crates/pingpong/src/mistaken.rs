@@ -209,7 +209,7 @@ fn stop(api: &Api, stopping: Stopping, path: &str) -> Outcome<()> {
     let options = Options::new(api, &[])?;
     options.create_missing()?;
     let failed = |error: String| format!("the harness cannot make a database: {error}");
-    let (mut database, mut handles) =
+    let (database, mut handles) =
         Database::open(api, path, vec![("default".into(), options)]).map_err(failed)?;
     let result = match (stopping, stopping.batch()) {
         (_, Some(batch)) => database.write(&Batch::from_bytes(api, &batch)?, false, true),

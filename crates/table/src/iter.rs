@@ -60,7 +60,6 @@ impl Deref for Frame {
 
 /// Iterator over a table in internal key order.
 pub struct TableIter {
-    table: Arc<TableReader>,
     options: TableIterOptions,
     index: Result<Pinned>,
     /// Number of the current block; the number of blocks if there is none.
@@ -78,6 +77,8 @@ pub struct TableIter {
     prefetched: usize,
     /// The block that a seek in steps goes to.
     target_block: usize,
+    /// The last field: it may hold the cache that the blocks above are pinned in, which has to outlive their pins.
+    table: Arc<TableReader>,
 }
 
 impl TableIter {

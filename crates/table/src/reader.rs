@@ -132,7 +132,6 @@ pub struct TableReaderOptions {
 
 /// An open table.
 pub struct TableReader {
-    source: BlockSource,
     properties: TableProperties,
     comparator: Comparator,
     coding: IndexCoding,
@@ -140,6 +139,8 @@ pub struct TableReader {
     index: Meta,
     filter: Option<TableFilter>,
     range_tombstones: Vec<RangeTombstone>,
+    /// The last field: it may hold the cache that the blocks above are pinned in, which has to outlive their pins.
+    source: BlockSource,
 }
 
 /// A block of a table, as the step of a lookup.

@@ -113,6 +113,32 @@ pub fn scan(table: &Arc<TableReader>, options: TableIterOptions) -> Result<Rows>
     iter.status().map(|()| rows)
 }
 
+/// A table or an iterator that is the last to hold a cache lets go of its blocks first.
+#[test]
+fn a_cache_is_freed_with_its_last_table_and_its_last_iterator() {
+    let rows: Rows = (0..500_u64)
+        .map(|row| (internal_key(&row.to_be_bytes(), SeqNum(1), ValueType::Value), vec![7; 100]))
+        .collect();
+    let options = writer_options(BlockBasedTableOptions::default(), CompressionType::None);
+    let bytes = write_table(&rows, options);
+    let opened = || {
+        let cache = Cache::new(CacheOptions { capacity: 1 << 20, estimated_entry_charge: 0 });
+        let left = Arc::downgrade(&cache);
+        (open(&bytes, Comparator::Bytewise, Some(cache)).unwrap(), left)
+    };
+    let (table, left) = opened();
+    assert_eq!(left.strong_count(), 1, "the table is the last to hold it");
+    drop(table);
+    assert_eq!((left.strong_count(), Cache::outlived()), (0, 0));
+    let (table, left) = opened();
+    let mut iter = table.iter(TableIterOptions::default());
+    drop(table);
+    iter.seek_to_first();
+    assert!(iter.valid() && left.strong_count() == 1, "the iterator is the last to hold it");
+    drop(iter);
+    assert_eq!((left.strong_count(), Cache::outlived()), (0, 0));
+}
+
 fn scan_backward(table: &Arc<TableReader>) -> Result<Rows> {
     let mut iter = table.iter(TableIterOptions::default());
     let mut rows = Vec::new();

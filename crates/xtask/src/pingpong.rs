@@ -103,6 +103,49 @@ pub fn kills_of_tree() -> Result<(), String> {
     kills(&["--histories", "4", "--seed", &seed])
 }
 
+/// `cargo xtask stress`: many threads do everything at once to one database, through the C API; Outcrop, and RocksDB 11.8.1 as a control.
+pub fn stress(arguments: &[&str]) -> Result<(), String> {
+    let mut command = vec!["stress".to_string()];
+    command.extend(arguments.iter().map(ToString::to_string));
+    play(&["11.8.1"], &command)
+}
+
+/// The same as part of `cargo xtask ci`.
+pub fn stress_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    stress(&["--seconds", "20", "--seed", &seed])
+}
+
+/// `cargo xtask block-crashes`: real file systems over a recorded disk lose power, and what they leave is opened by Outcrop and by
+/// RocksDB 11.8.1. In a namespace of its own: what is mounted is seen by nobody else, and gone with the process.
+pub fn block_crashes(arguments: &[&str]) -> Result<(), String> {
+    let allowed = Command::new("unshare").args(["--mount", "true"]).output();
+    if !allowed.as_ref().is_ok_and(|output| output.status.success()) {
+        let why = allowed.map_or_else(
+            |error| error.to_string(),
+            |output| String::from_utf8_lossy(&output.stderr).trim().to_string(),
+        );
+        println!("block-crashes: 0 cases: SKIPPED, nothing can be mounted here (unshare --mount): {why}");
+        return Ok(());
+    }
+    let dir = programs::target_dir().join("block-crashes");
+    let mut command = ["block-crashes".to_string(), "--dir".to_string(), dir.display().to_string()].to_vec();
+    command.extend(arguments.iter().map(ToString::to_string));
+    let inside = harness()?;
+    let mut unshared = Command::new("unshare");
+    unshared.args(["--mount", "--propagation", "private"]).arg(inside.get_program()).current_dir(root());
+    inside.get_envs().for_each(|(name, value)| {
+        unshared.env(name, value.unwrap_or_default());
+    });
+    play_by(unshared, &["11.8.1"], &command)
+}
+
+/// The same as part of `cargo xtask ci`: each file system that the machine has is met.
+pub fn block_crashes_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    block_crashes(&["--histories", "12", "--states", "8", "--seed", &seed])
+}
+
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there.
 pub fn compatibility(check: bool) -> Result<(), String> {
     let document = root().join("docs/compatibility.md").display().to_string();
@@ -158,7 +201,10 @@ fn harness() -> Result<Command, String> {
 }
 
 fn play(versions: &[&str], arguments: &[String]) -> Result<(), String> {
-    let mut command = harness()?;
+    play_by(harness()?, versions, arguments)
+}
+
+fn play_by(mut command: Command, versions: &[&str], arguments: &[String]) -> Result<(), String> {
     command.args(arguments);
     command.arg("--library").arg(format!("outcrop={}", program(LIBRARY)?));
     for version in versions {

@@ -29,8 +29,16 @@ impl Database<'_> {
 
     /// Every batch since a sequence number, with its number and bytes, and what ends them.
     pub fn updates_since(&self, number: u64) -> Outcome<String> {
-        let api = self.api;
         let mut told = String::new();
+        let end = self.each_update(number, |first, bytes| {
+            let _ = writeln!(told, "{first}: {}", bytes.escape_ascii());
+        })?;
+        Ok(told + &end.unwrap_or_else(|| "end".into()))
+    }
+
+    /// Shows every batch since a sequence number, with its number and bytes; gives the error that ends them, if one does.
+    pub fn each_update(&self, number: u64, mut seen: impl FnMut(u64, &[u8])) -> Outcome<Option<String>> {
+        let api = self.api;
         // SAFETY: live objects; a batch's bytes are read before it is destroyed.
         unsafe {
             let updates = with_error(api, |e| {
@@ -40,8 +48,7 @@ impl Database<'_> {
                 let (mut first, mut len) = (0, 0);
                 let batch = call!(api, rocksdb_wal_iter_get_batch(updates, &raw mut first));
                 let bytes = call!(api, rocksdb_writebatch_data(batch, &raw mut len));
-                let bytes = std::slice::from_raw_parts(bytes.cast::<u8>(), len).escape_ascii();
-                let _ = writeln!(told, "{first}: {bytes}");
+                seen(first, std::slice::from_raw_parts(bytes.cast::<u8>(), len));
                 call!(api, rocksdb_writebatch_destroy(batch));
                 call!(api, rocksdb_wal_iter_next(updates));
             }
@@ -50,9 +57,8 @@ impl Database<'_> {
                 Ok(())
             });
             call!(api, rocksdb_wal_iter_destroy(updates));
-            let _ = write!(told, "{}", end.err().unwrap_or_else(|| "end".into()));
+            Ok(end.err())
         }
-        Ok(told)
     }
 }
 

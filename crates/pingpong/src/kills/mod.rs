@@ -20,11 +20,10 @@ mod writer;
 pub use plan::{Plan, plan};
 pub use writer::serve;
 
-use crate::database::{Database, Handle, ReadView};
 use crate::features::OUTCROP;
-use crate::history::{FAMILIES, Lasting, Rows, judge};
+use crate::history::{Lasting, Rows, judge};
 use crate::library::Api;
-use crate::options::Options;
+use crate::rows::{copy, read};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -191,65 +190,13 @@ impl History<'_> {
     /// Opens in the mode of the plan; where that refuses a record that is half written, in the one that ends there.
     fn open_and_read(&self, plan: &Plan, engine: &str, db: &Path, tally: &mut Tally) -> Result<Rows, String> {
         let api = &self.engines[engine];
-        match read(api, plan, MODES[plan.mode], db) {
+        match read(api, &plan.options, MODES[plan.mode], db) {
             Err(why) if plan.mode == 1 && why.starts_with("Corruption") => {
                 tally.refused += 1;
-                read(api, plan, MODES[2], db).map_err(|error| format!("{engine}, after {why}: {error}"))
+                read(api, &plan.options, MODES[2], db)
+                    .map_err(|error| format!("{engine}, after {why}: {error}"))
             }
             other => other.map_err(|error| format!("{engine} with {}: {error}", MODES[plan.mode])),
         }
     }
-}
-
-/// Options of the database and each column family.
-fn open<'a>(api: &'a Api, plan: &Plan, mode: &str, db: &Path) -> Result<(Database<'a>, Vec<Handle>), String> {
-    let mut settings = plan.options.clone();
-    settings.push(format!("wal_recovery_mode={mode}"));
-    let families = FAMILIES
-        .iter()
-        .map(|name| {
-            let options = Options::new(api, &settings)?;
-            options.create_missing()?;
-            Ok(((*name).to_string(), options))
-        })
-        .collect::<Result<Vec<_>, String>>()?;
-    Database::open(api, &db.to_string_lossy(), families)
-}
-
-/// Opens the database, reads all of it, and closes it.
-fn read(api: &Api, plan: &Plan, mode: &str, db: &Path) -> Result<Rows, String> {
-    let (database, handles) = open(api, plan, mode, db)?;
-    let mut rows = Rows::new();
-    for (family, handle) in handles.iter().enumerate() {
-        let mut iter = database.iter(*handle, &ReadView::default())?;
-        iter.seek_to_first()?;
-        while iter.valid()? {
-            let (key, value) = iter.row()?;
-            rows.insert((family, key.to_vec()), value.to_vec());
-            iter.next()?;
-        }
-        iter.status()?;
-    }
-    handles.iter().try_for_each(|handle| database.destroy_handle(*handle))?;
-    database.close()?;
-    Ok(rows)
-}
-
-/// Copies the files of a directory, over what another had.
-fn copy(source: &Path, target: &Path) -> Result<(), String> {
-    let copied = || -> std::io::Result<()> {
-        let _ = std::fs::remove_dir_all(target);
-        std::fs::create_dir_all(target)?;
-        if !source.exists() {
-            return Ok(());
-        }
-        for entry in std::fs::read_dir(source)? {
-            let entry = entry?;
-            if entry.file_type()?.is_file() {
-                std::fs::copy(entry.path(), target.join(entry.file_name()))?;
-            }
-        }
-        Ok(())
-    };
-    copied().map_err(|error| format!("copying {}: {error}", source.display()))
 }

@@ -8,11 +8,12 @@
 //! Two bytes reach a pipe as a whole, and stay readable when their writer is dead, so the order in which the parent reads them
 //! is one that the threads could have seen: a write whose 'D' comes before another's 'B' was acknowledged before that began.
 
-use super::{Plan, open};
+use super::Plan;
 use crate::batch::{self, Batch};
 use crate::database::{Database, Handle};
 use crate::history::{Change, Event, Log};
 use crate::library::Api;
+use crate::rows::open;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write as _};
 use std::os::fd::AsFd;
@@ -112,7 +113,7 @@ pub fn serve(library: &Path, dir: &Path) -> Result<(), String> {
     // Not through the buffer of `stdout`: each event is one write(2).
     let events = std::io::stdout().as_fd().try_clone_to_owned().map(File::from);
     let events = events.map_err(|error| format!("kill-writer: {error}"))?;
-    let (database, handles) = open(&api, &plan, plan.writing_mode(), dir)
+    let (database, handles) = open(&api, &plan.options, plan.writing_mode(), dir, false)
         .map_err(|error| format!("kill-writer: opening: {error}"))?;
     tell(&events, *b"O ");
     let outcome = std::thread::scope(|scope| {
