@@ -9,7 +9,7 @@ use outcrop::{Db, Env as Files, Error, ErrorKind};
 use outcrop_capi::{loaded, rocksdb_env_t, rocksdb_options_t};
 use std::path::Path;
 
-/// `ConfigOptions`. What is escaped and how strictly files are compared is only kept: the engine's parser knows one form, and compares nothing.
+/// `ConfigOptions`. Escapes and the strictness of comparisons are only kept: the engine's parser knows one form, and compares nothing.
 pub(crate) struct Config {
     files: Files,
     pub(crate) delimiter: String,
