@@ -18,6 +18,7 @@ use crate::state::DbState;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind};
 use outcrop_env::scheduler::Lane;
+use outcrop_monitor::{Ticker, Watch};
 use std::time::Duration;
 
 /// How soon an attempt to resume is looked for again if no thread could be started for it.
@@ -40,6 +41,9 @@ impl VersionSet {
         let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
         let is_new = self.ctx.listens() && self.note_told(&error);
         let latched = severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, &error);
+        if latched {
+            self.count_error(severity, &error);
+        }
         StoppedWrites { error, is_new, latched: latched.then_some(severity) }
     }
 
@@ -78,8 +82,20 @@ impl VersionSet {
         }
         self.state.lock().background_errors += 1;
         let severity = severity(reason, error, self.ctx.options.paranoid_checks);
+        self.count_error(severity, error);
         self.stop_writes(severity, error);
         Some(severity)
+    }
+
+    /// An error was met that no caller can answer for. "Retryable" are those of IO that the database gets over by itself.
+    fn count_error(&self, severity: Severity, error: &Error) {
+        let watching = self.ctx.monitor.begin();
+        let watch = Watch::from(&watching);
+        watch.count(Ticker::ErrorHandlerBgErrorCount, 1);
+        if matches!(error.kind(), ErrorKind::IoError | ErrorKind::NoSpace) {
+            watch.count(Ticker::ErrorHandlerBgIoErrorCount, 1);
+            watch.count(Ticker::ErrorHandlerBgRetryableIoErrorCount, u64::from(severity <= Severity::Hard));
+        }
     }
 
     /// Tells listeners of `error` unless they were told where it was met; true if one of them took it away.
@@ -142,7 +158,11 @@ impl VersionSet {
             // An attempt that is running plans the next one when it ends.
             let now = self.ctx.env.clock.monotonic_nanos();
             let attempts = self.ctx.options.max_bgerror_resume_count;
-            state.auto_resume = state.auto_resume.or_else(|| AutoResume::first(error, now, attempts));
+            if state.auto_resume.is_none() {
+                state.auto_resume = AutoResume::first(error, now, attempts);
+                let planned = u64::from(state.auto_resume.is_some());
+                Watch::from(&self.ctx.monitor.begin()).count(Ticker::ErrorHandlerAutoresumeCount, planned);
+            }
         }
         self.plan_retry(state);
         true

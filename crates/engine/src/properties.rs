@@ -199,13 +199,14 @@ fn cf_property_int(state: &CfState, name: &str) -> Option<u64> {
         "num-deletes-active-mem-table" => state.memtable.num_deletes(),
         "num-deletes-imm-mem-tables" => sealed().map(|m| m.num_deletes()).sum(),
         "estimate-num-keys" => {
-            let in_memory =
-                |m: &outcrop_memtable::MemTable| m.num_entries().saturating_sub(2 * m.num_deletes());
-            let in_tables: u64 = tables()
-                .map(|table| table.properties())
-                .map(|p| p.num_entries.saturating_sub(2 * p.num_deletions))
-                .sum();
-            in_tables + in_memory(&state.memtable) + sealed().map(|m| in_memory(m)).sum::<u64>()
+            // Deletions in memory count against entries in tables.
+            let in_memory = || std::iter::once(&state.memtable).chain(sealed());
+            let of_tables = || tables().map(|table| table.properties());
+            let deletions = of_tables().map(|p| p.num_deletions).sum::<u64>();
+            let entries = of_tables().map(|p| p.num_entries).sum::<u64>();
+            let entries =
+                entries.saturating_sub(2 * deletions) + in_memory().map(|m| m.num_entries()).sum::<u64>();
+            entries.saturating_sub(2 * in_memory().map(|m| m.num_deletes()).sum::<u64>())
         }
         "estimate-table-readers-mem" => tables().map(|table| table.memory_usage() as u64).sum(),
         "estimate-pending-compaction-bytes" => state.debt.pending_bytes,

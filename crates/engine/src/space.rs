@@ -6,6 +6,7 @@ use crate::sst_file_manager::{SstFileManager, TRASH, limit_reached};
 use outcrop_base::Result;
 use outcrop_env::FileSystem;
 use outcrop_manifest::file_name::{FileKind, parse};
+use outcrop_monitor::{Ticker, Watch};
 use std::path::{Path, PathBuf};
 
 impl DbContext {
@@ -37,7 +38,10 @@ impl DbContext {
         let manager = self.objects.sst_file_manager.as_ref();
         if let Some(manager) = manager.filter(|manager| manager.delays_removal()) {
             match self.move_to_trash(manager, path) {
-                Ok(trash) => return Ok(Removal::Later(trash)),
+                Ok(trash) => {
+                    self.count_file(Ticker::FilesMarkedTrash);
+                    return Ok(Removal::Later(trash));
+                }
                 Err(error) => {
                     log_at!(self, LogLevel::Error, "could not mark {} as trash: {error}", path.display());
                 }
@@ -45,7 +49,12 @@ impl DbContext {
         }
         self.env.fs.remove_file(path)?;
         self.file_removed(path);
+        self.count_file(Ticker::FilesDeletedImmediately);
         Ok(Removal::Done)
+    }
+
+    fn count_file(&self, ticker: Ticker) {
+        Watch::from(&self.monitor.begin()).count(ticker, 1);
     }
 
     fn move_to_trash(&self, manager: &SstFileManager, path: &Path) -> Result<PathBuf> {
@@ -89,7 +98,10 @@ impl DbContext {
     pub fn empty_trash(&self) {
         let Some(manager) = &self.objects.sst_file_manager else { return };
         let remove = |fs: &dyn FileSystem, path: &Path| match fs.remove_file(path) {
-            Ok(()) => log_line!(self, "removed {}", path.display()),
+            Ok(()) => {
+                self.count_file(Ticker::FilesDeletedFromTrashQueue);
+                log_line!(self, "removed {}", path.display());
+            }
             // By whoever opened its database without the manager, or destroyed it.
             Err(error) if error.is_missing_file() => {}
             Err(error) => log_at!(self, LogLevel::Error, "could not remove {}: {error}", path.display()),

@@ -15,6 +15,7 @@ use crate::obsolete_files::{drop_kept_wals, purge_obsolete_files, remove_quarant
 use crate::options_file;
 use crate::write::pipeline::WriteCore;
 use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_monitor::{Ticker, Watch};
 use std::sync::atomic::Ordering;
 
 /// Background threads end what they do, compactions at once; waiters are let go with ShutdownInProgress.
@@ -73,6 +74,10 @@ pub fn resume_by_itself(core: &Core) {
     let Some(plan) = core.versions.state.lock().auto_resume else { return };
     let has_space = !plan.for_space || core.versions.has_space(core.versions.bytes_to_resume());
     let resumed = if has_space { Some(resume(core)) } else { None };
+    let watching = core.ctx.monitor.begin();
+    let watch = Watch::from(&watching);
+    watch.count(Ticker::ErrorHandlerAutoresumeRetryTotalCount, u64::from(resumed.is_some()));
+    watch.count(Ticker::ErrorHandlerAutoresumeSuccessCount, u64::from(matches!(resumed, Some(Ok(())))));
     if let Some(Err(error)) = &resumed {
         log_at!(core.ctx, LogLevel::Error, "resuming failed: {error}");
     }

@@ -34,12 +34,25 @@ pub struct ProcessUsage {
 }
 
 impl ProcessUsage {
+    /// Times and switches of all children that have ended and were waited for; nothing else is known of them.
+    pub fn of_children() -> ProcessUsage {
+        ProcessUsage {
+            rss_bytes: 0,
+            processor: ProcessorCounts::default(),
+            ..ProcessUsage::of(UsageWho::RUSAGE_CHILDREN)
+        }
+    }
+
     /// Reads memory from `/proc/self`, and asks the kernel for the rest: its files know switches of living threads alone, and
     /// times in hundredths of a second. Zero where that cannot be had.
     pub fn read() -> ProcessUsage {
+        ProcessUsage::of(UsageWho::RUSAGE_SELF)
+    }
+
+    fn of(who: UsageWho) -> ProcessUsage {
         let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
         let pages: u64 = statm.split_whitespace().nth(1).and_then(|text| text.parse().ok()).unwrap_or(0);
-        let usage = getrusage(UsageWho::RUSAGE_SELF).ok();
+        let usage = getrusage(who).ok();
         let seconds = |of: fn(&Usage) -> TimeVal| {
             usage.as_ref().map_or(0.0, |usage| of(usage).num_microseconds() as f64 / 1e6)
         };

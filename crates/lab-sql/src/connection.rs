@@ -30,6 +30,13 @@ pub(crate) struct Refused {
     pub conflict: bool,
 }
 
+impl Refused {
+    /// Something that trying again does not mend.
+    pub fn of(text: String) -> Refused {
+        Refused { text, conflict: false }
+    }
+}
+
 /// A statement that one connection has prepared.
 pub struct Prepared(Kind);
 
@@ -92,9 +99,9 @@ impl Connection {
     /// The connection's words.
     pub fn close(&mut self, prepared: Prepared) -> Result<(), String> {
         match (&mut self.client, prepared.0) {
+            (Client::Postgres(client), Kind::Postgres(statement)) => client.close(&statement),
             (Client::MySql(client), Kind::MySql(statement)) => client.close(statement),
-            // PostgreSQL's are closed when they are dropped.
-            _ => Ok(()),
+            _ => Err("a statement belongs to the connection that prepared it".to_string()),
         }
     }
 

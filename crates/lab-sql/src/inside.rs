@@ -77,7 +77,7 @@ impl Inside {
         let mut rows = match self.connection.product() {
             Product::Postgres => self.connection.rows(
                 "SELECT wait_event_type || ':' || wait_event FROM pg_stat_activity WHERE state = 'active' AND pid <> \
-                 pg_backend_pid() AND application_name = 'outcrop-lab' AND datname = current_database()",
+                 pg_backend_pid() AND backend_type = 'client backend' AND datname = current_database()",
             )?,
             Product::MySql => {
                 let mut rows = self.connection.rows("SHOW PROCESSLIST")?;

@@ -44,6 +44,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         beside: None,
         search_seconds: None,
         database_bytes: None,
+        parts: Vec::new(),
         rows: None,
         samples: outcrop_lab_load::steps::new_histogram(),
         responses: outcrop_lab_load::steps::new_histogram(),

@@ -87,6 +87,34 @@ impl Ticker {
                 | Ticker::BlobDbCacheBytesWrite
                 | Ticker::BlockChecksumComputeCount
                 | Ticker::BlockChecksumMismatchCount
+                | Ticker::NumberBlockCompressed
+                | Ticker::BytesCompressedFrom
+                | Ticker::BytesCompressedTo
+                | Ticker::NumberBlockCompressionRejected
+                | Ticker::BytesCompressionRejected
+                | Ticker::NumberBlockCompressionBypassed
+                | Ticker::BytesCompressionBypassed
+                | Ticker::CompactReadBytesMarked
+                | Ticker::CompactReadBytesPeriodic
+                | Ticker::CompactReadBytesTtl
+                | Ticker::CompactWriteBytesMarked
+                | Ticker::CompactWriteBytesPeriodic
+                | Ticker::CompactWriteBytesTtl
+                | Ticker::FifoMaxSizeCompactions
+                | Ticker::FifoTtlCompactions
+                | Ticker::FlushReasonWriteBufferFull
+                | Ticker::FlushReasonWriteBufferManager
+                | Ticker::GetUpdatesSinceCalls
+                | Ticker::FilesMarkedTrash
+                | Ticker::FilesDeletedFromTrashQueue
+                | Ticker::FilesDeletedImmediately
+                | Ticker::ErrorHandlerBgErrorCount
+                | Ticker::ErrorHandlerBgIoErrorCount
+                | Ticker::ErrorHandlerBgRetryableIoErrorCount
+                | Ticker::ErrorHandlerAutoresumeCount
+                | Ticker::ErrorHandlerAutoresumeRetryTotalCount
+                | Ticker::ErrorHandlerAutoresumeSuccessCount
+                | Ticker::VerifyChecksumReadBytes
         )
     }
 }
@@ -120,6 +148,10 @@ impl HistogramKind {
                 | HistogramKind::FlushTime
                 | HistogramKind::FlushMemtableMemoryBytes
                 | HistogramKind::FlushMemtableTotalDataSize
+                | HistogramKind::FlushWriteBufferFullMemtableMemoryBytes
+                | HistogramKind::FlushWriteBufferManagerMemtableMemoryBytes
+                | HistogramKind::IngestExternalFilePrepareTime
+                | HistogramKind::IngestExternalFileRunTime
         )
     }
 }

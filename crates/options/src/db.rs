@@ -102,7 +102,7 @@ pub struct DbOptions {
     /// Default false.
     pub track_and_verify_wals_in_manifest: bool,
     /// Each WAL names the one before it, with its length and its last sequence number, so that recovery notices one that is gone or
-    /// lost its end though nobody had synced it. What is so named is verified whatever this is when the database is opened. RocksDB
+    /// lost its end though nobody had synced it. A WAL so named is verified whatever this is when the database is opened. RocksDB
     /// 6.29 and others before 9.10 cannot read such a WAL. Default false.
     pub track_and_verify_wals: bool,
     /// How recovery treats a damaged WAL.

@@ -7,6 +7,46 @@ use outcrop_base::checksum::ChecksumType;
 use outcrop_env::WriteFile;
 use outcrop_options::CompressionType;
 
+/// How blocks of a table were stored, and their bytes before compression.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoredBlocks {
+    /// Compressed.
+    pub compressed: u64,
+    /// Their bytes.
+    pub compressed_from: u64,
+    /// Their bytes after it.
+    pub compressed_to: u64,
+    /// As they are, as they did not get small enough.
+    pub rejected: u64,
+    /// Their bytes.
+    pub rejected_bytes: u64,
+    /// As they are, as nothing was to be compressed.
+    pub bypassed: u64,
+    /// Their bytes.
+    pub bypassed_bytes: u64,
+}
+
+impl StoredBlocks {
+    fn note(&mut self, block: &[u8], compressed: Option<&[u8]>, tried: bool) {
+        let bytes = block.len() as u64;
+        match compressed {
+            Some(compressed) => {
+                self.compressed += 1;
+                self.compressed_from += bytes;
+                self.compressed_to += compressed.len() as u64;
+            }
+            None if tried => {
+                self.rejected += 1;
+                self.rejected_bytes += bytes;
+            }
+            None => {
+                self.bypassed += 1;
+                self.bypassed_bytes += bytes;
+            }
+        }
+    }
+}
+
 /// The file of a table under construction.
 pub struct BlockSink {
     pub file: Box<dyn WriteFile>,
@@ -17,13 +57,23 @@ pub struct BlockSink {
     pub base_context_checksum: u32,
     /// Codecs that blocks were stored with, one bit each.
     pub codecs_used: u64,
+    /// How those blocks were stored that a compressor was asked for.
+    pub stored: StoredBlocks,
     buffer: Vec<u8>,
 }
 
 impl BlockSink {
     /// Appends to the empty `file`.
     pub fn new(file: Box<dyn WriteFile>, checksum: ChecksumType, base_context_checksum: u32) -> BlockSink {
-        BlockSink { file, offset: 0, checksum, base_context_checksum, codecs_used: 0, buffer: Vec::new() }
+        BlockSink {
+            file,
+            offset: 0,
+            checksum,
+            base_context_checksum,
+            codecs_used: 0,
+            stored: StoredBlocks::default(),
+            buffer: Vec::new(),
+        }
     }
 
     /// Appends a block as it is.
@@ -36,6 +86,7 @@ impl BlockSink {
         let mut buffer = std::mem::take(&mut self.buffer);
         let codec = compressor.compress(block, &mut buffer)?;
         let stored = (codec != CompressionType::None).then_some(buffer.as_slice());
+        self.stored.note(block, stored, compressor.tries(block));
         let handle = self.append(block, codec, stored);
         self.buffer = buffer;
         handle

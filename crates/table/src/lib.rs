@@ -36,6 +36,7 @@ mod source;
 pub mod unique_id;
 mod writer;
 
+pub use block_sink::StoredBlocks;
 pub use iter::{TableIter, TableIterOptions};
 pub use properties::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableProperties};
 pub use range_del::RangeTombstone;

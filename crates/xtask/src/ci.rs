@@ -11,7 +11,7 @@
 use crate::packages::{self, Install};
 use crate::{
     bindings, browser, c_test, cargo, dist, doc, examples, fetch, fuzz, instructions, interleavings, java,
-    ldb_test, pingpong, programs, python, root, scripts, simulate, sources, sql, style, test, timed,
+    ldb_test, pingpong, programs, python, root, scripts, simulate, sources, sql, streams, style, test, timed,
     tree_seed,
 };
 use std::path::Path;
@@ -36,7 +36,8 @@ const fn step_with_network(name: &'static str, run: fn(Install) -> Result<(), St
 }
 
 /// Long ones first: so the last two end at about the same time.
-const STEPS: [Step; 22] = [
+const STEPS: [Step; 23] = [
+    step_with_network("streams", |_| streams::short()),
     step_with_network("java", |_| java::run(&["--short"])),
     step_here("simulate", |_| simulate::of_tree()),
     step_with_network("bindings", |_| bindings::run(&[])),
@@ -187,6 +188,6 @@ mod tests {
     #[test]
     fn a_step_that_is_not_there_is_named_with_those_that_are() {
         let error = step("tst", Install::Never).unwrap_err();
-        assert!(error.contains("tst: no such step") && error.contains("java, simulate"), "{error}");
+        assert!(error.contains("tst: no such step") && error.contains("streams, java, simulate"), "{error}");
     }
 }

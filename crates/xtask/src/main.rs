@@ -37,6 +37,7 @@
 //!                              the crate `rocksdb` and its own tests on Outcrop, and crates that use it
 //! cargo xtask python           the wheel, in an environment of its own; its tests, beside RocksDB's for Python
 //! cargo xtask java [--short]   RocksJava and its own tests on our library
+//! cargo xtask streams ...      Kafka Streams and Flink, as they are, on our library
 //! ```
 
 mod attacks;
@@ -66,6 +67,7 @@ mod sentences;
 mod simulate;
 mod sources;
 mod sql;
+mod streams;
 mod tidy;
 mod twins;
 mod unsafe_column;
@@ -123,12 +125,14 @@ fn main() -> ExitCode {
         ["declarations"] => declarations::run(),
         ["dist", rest @ ..] => dist::run(rest),
         ["java", rest @ ..] => java::run(rest),
+        ["streams", rest @ ..] => streams::run(rest),
         ["bindings", rest @ ..] => bindings::run(rest),
         ["python"] => python::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
-             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {}",
+            streams::USAGE,
             campaign::USAGE,
             crashes::USAGE,
             simulate::USAGE,

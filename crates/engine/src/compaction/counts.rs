@@ -8,6 +8,7 @@ use super::stream::StreamStats;
 use crate::context::DbContext;
 use crate::stats::LevelStats;
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
+use outcrop_table::StoredBlocks;
 
 /// The counts that the parts of a compaction reported.
 pub struct CompactionCounts {
@@ -38,6 +39,16 @@ pub fn compacted(ctx: &DbContext, job: &CompactionJob, stats: &LevelStats, count
     ] {
         counted.count(ticker, n);
     }
+    let of_reason = match job.compaction.reason {
+        Reason::Marked => Some((Ticker::CompactReadBytesMarked, Ticker::CompactWriteBytesMarked)),
+        Reason::Periodic => Some((Ticker::CompactReadBytesPeriodic, Ticker::CompactWriteBytesPeriodic)),
+        Reason::Ttl => Some((Ticker::CompactReadBytesTtl, Ticker::CompactWriteBytesTtl)),
+        _ => None,
+    };
+    if let Some((read, written)) = of_reason {
+        counted.count(read, *bytes_read);
+        counted.count(written, stats.bytes_written);
+    }
     counted.record_time(HistogramKind::CompactionTime, stats.micros);
     counted.record_time(HistogramKind::CompactionCpuTime, stats.cpu_micros);
     if job.compaction.reason != Reason::Manual {
@@ -46,5 +57,33 @@ pub fn compacted(ctx: &DbContext, job: &CompactionJob, stats: &LevelStats, count
     }
     if *parts > 1 {
         counted.record(HistogramKind::NumSubcompactionsScheduled, *parts);
+    }
+}
+
+/// Tables were dropped with the data in them, for `reason`.
+pub fn dropped(ctx: &DbContext, reason: Reason) {
+    let ticker = match reason {
+        Reason::TotalSize => Ticker::FifoMaxSizeCompactions,
+        Reason::Ttl => Ticker::FifoTtlCompactions,
+        _ => return,
+    };
+    Watch::from(&ctx.monitor.begin()).count(ticker, 1);
+}
+
+/// A table was written, by a flush or a compaction, whose blocks were stored so.
+///
+/// Source: RocksDB `table/block_based/block_based_table_builder.cc`.
+pub fn table_written(watch: Watch<'_>, blocks: &StoredBlocks) {
+    let Some(counted) = watch.stats() else { return };
+    for (ticker, n) in [
+        (Ticker::NumberBlockCompressed, blocks.compressed),
+        (Ticker::BytesCompressedFrom, blocks.compressed_from),
+        (Ticker::BytesCompressedTo, blocks.compressed_to),
+        (Ticker::NumberBlockCompressionRejected, blocks.rejected),
+        (Ticker::BytesCompressionRejected, blocks.rejected_bytes),
+        (Ticker::NumberBlockCompressionBypassed, blocks.bypassed),
+        (Ticker::BytesCompressionBypassed, blocks.bypassed_bytes),
+    ] {
+        counted.count(ticker, n);
     }
 }

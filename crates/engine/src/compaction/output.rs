@@ -3,6 +3,7 @@
 //! Invariant: all versions of a user key go into one table, so that tables of a level never share a key.
 
 use super::blobs::{BlobOutput, BlobPlan};
+use super::counts;
 use super::stream::CompactionStream;
 use crate::collectors::Collectors;
 use crate::column_family::ColumnFamily;
@@ -389,6 +390,7 @@ impl OpenTable {
         }
         let summary = self.writer.finish()?;
         let watching = ctx.monitor.begin();
+        counts::table_written(Watch::from(&watching), &summary.stored);
         let timer = Watch::from(&watching).stats_timer();
         self.writer.sync_and_close(ctx.options.use_fsync)?;
         timer.micros(if plan.level < 0 {

@@ -193,6 +193,7 @@ fn run_move(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
 fn run_drop(jobs: &JobContext, job: &CompactionJob) -> Result<()> {
     let compaction = &job.compaction;
     jobs.versions.log_and_apply(vec![deletion_edit(compaction)], |_| {})?;
+    counts::dropped(&jobs.ctx, compaction.reason);
     log_line!(jobs.ctx, "[{}] dropped {compaction}: {} bytes", job.cf.name(), compaction.input_bytes());
     Ok(())
 }

@@ -35,6 +35,7 @@ use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
+use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::styles;
 use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
 use std::collections::HashSet;
@@ -152,6 +153,8 @@ pub fn ingest(
             "ingest_behind needs a column family opened with allow_ingest_behind",
         ));
     }
+    let watching = core.ctx.monitor.begin();
+    let preparing = Watch::from(&watching).stats_timer();
     let comparator = &cf.comparator;
     let mut files = Vec::new();
     for candidate in candidates {
@@ -167,7 +170,10 @@ pub fn ingest(
         tables.push(link_or_copy_in(core, cf, file, options, &pending)?);
     }
     core.ctx.env.fs.sync_dir(&paths::directory_of(&core.ctx, cf, 0))?;
+    preparing.micros(HistogramKind::IngestExternalFilePrepareTime);
+    let running = Watch::from(&watching).stats_timer();
     let installed = place_and_install(core, cf, tables, overlapping, options, pending)?;
+    running.micros(HistogramKind::IngestExternalFileRunTime);
     tell_ingested(core, cf, &files, &installed);
     for file in files.iter().filter(|_| options.move_files) {
         // Best effort: the file is in; its old name is only in the way.

@@ -19,6 +19,7 @@ use crate::wal_archive;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, file_name};
+use outcrop_monitor::{Ticker, Watch};
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
 use std::path::Path;
@@ -58,6 +59,7 @@ pub struct UpdatesSince {
 
 /// See [`crate::Db::updates_since`].
 pub fn updates_since(versions: &Arc<VersionSet>, since: SeqNum) -> Result<UpdatesSince> {
+    Watch::from(&versions.ctx.monitor.begin()).count(Ticker::GetUpdatesSinceCalls, 1);
     if since > versions.visible_seq() {
         return Err(Error::new(ErrorKind::NotFound, "Requested sequence not yet written in the db"));
     }

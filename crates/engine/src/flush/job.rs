@@ -16,6 +16,7 @@ use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
 use crate::event_log;
 use crate::events::flush::{Flushed, ReportedFlush};
+use crate::events::reasons::FlushReason;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
 use crate::paths;
@@ -126,7 +127,8 @@ fn write_part(
         ..LevelStats::default()
     };
     part.cf.stats.record_flush(&stats);
-    count(&jobs.ctx, &memtables, &stats);
+    let reason = part.memtables.last().map(|sealed| sealed.reason).unwrap_or_default();
+    count(&jobs.ctx, &memtables, reason, &stats);
     Ok((written, stats))
 }
 
@@ -143,13 +145,25 @@ fn log_finished(ctx: &DbContext, part: &FlushPart, stats: &LevelStats, job_id: u
     );
 }
 
-fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], stats: &LevelStats) {
+fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], reason: FlushReason, stats: &LevelStats) {
     let watching = ctx.monitor.begin();
     let Some(counted) = Watch::from(&watching).stats() else { return };
     counted.count(Ticker::FlushWriteBytes, stats.bytes_written);
     counted.record_time(HistogramKind::FlushTime, stats.micros);
     let sum = |of: fn(&MemTable) -> u64| memtables.iter().map(|memtable| of(memtable)).sum();
-    counted.record(HistogramKind::FlushMemtableMemoryBytes, sum(|memtable| memtable.memory_usage() as u64));
+    let memory = sum(|memtable| memtable.memory_usage() as u64);
+    counted.record(HistogramKind::FlushMemtableMemoryBytes, memory);
+    match reason {
+        FlushReason::WriteBufferFull => {
+            counted.count(Ticker::FlushReasonWriteBufferFull, 1);
+            counted.record(HistogramKind::FlushWriteBufferFullMemtableMemoryBytes, memory);
+        }
+        FlushReason::WriteBufferManager => {
+            counted.count(Ticker::FlushReasonWriteBufferManager, 1);
+            counted.record(HistogramKind::FlushWriteBufferManagerMemtableMemoryBytes, memory);
+        }
+        _ => {}
+    }
     counted.record(HistogramKind::FlushMemtableTotalDataSize, sum(MemTable::data_size));
 }
 

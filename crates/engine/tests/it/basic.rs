@@ -72,6 +72,19 @@ fn a_snapshot_sees_its_moment_through_flush_and_compaction() {
 }
 
 #[test]
+fn a_deletion_in_memory_counts_against_the_keys_in_tables() {
+    let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
+    let keys = || db.property_int_cf(db.default_column_family(), "rocksdb.estimate-num-keys");
+    (0..7).for_each(|key| put(&db, &format!("k{key}"), "v"));
+    force(&db);
+    assert_eq!(keys(), Some(7));
+    db.delete(b"k1").unwrap();
+    assert_eq!(keys(), Some(6));
+    db.flush_cf(db.default_column_family()).unwrap();
+    assert_eq!(keys(), Some(6));
+}
+
+#[test]
 fn merge_operands_combine_wherever_they_are() {
     let db = open(&Env::memory(), &ColumnFamilyOptions::default()).unwrap();
     let cf = db.default_column_family().clone();

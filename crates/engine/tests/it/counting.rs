@@ -2,12 +2,16 @@
 //! cursors.
 
 use crate::harness::{creating, descriptor};
-use outcrop::options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, FilterPolicy};
+use outcrop::options::{
+    BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy,
+};
 use outcrop::{
     ColumnFamilyDescriptor, Comparator, Db, Env, PerfContext, PerfLevel, PerfMetric, ReadOptions, Statistics,
     Ticker,
 };
 use outcrop_base::PrefixExtractor;
+use outcrop_env::faulty::{EIO, FaultyFs};
+use outcrop_env::memory::MemoryFs;
 use std::sync::Arc;
 
 /// Tables are compacted when a test says so; there is no cache.
@@ -185,4 +189,99 @@ fn versions_that_are_read_are_counted_as_values_are() {
         db.multi_get_versions_cf_with(cf, &[b"k", b"none"], &options);
     });
     assert_eq!(versions, [1, 1, 5]);
+}
+
+#[test]
+fn blocks_are_counted_by_how_they_are_stored() {
+    let kinds = [
+        Ticker::NumberBlockCompressed,
+        Ticker::NumberBlockCompressionRejected,
+        Ticker::NumberBlockCompressionBypassed,
+    ];
+    let bytes = [Ticker::BytesCompressedFrom, Ticker::BytesCompressedTo];
+    for codec in [CompressionType::None, CompressionType::Snappy] {
+        let (db, statistics) = open(&ColumnFamilyOptions { compression: codec, ..plain() });
+        let [compressed, _, bypassed] = counted(&statistics, kinds, || place(&db, 0..500, 0));
+        // Of 4 KiB, from rows of more than 100 bytes.
+        let blocks = 12;
+        let [from, to] = bytes.map(|ticker| statistics.ticker(ticker));
+        match codec {
+            CompressionType::None => {
+                assert!(compressed == 0 && to == 0 && bypassed >= blocks, "{bypassed} of {blocks}")
+            }
+            _ => assert!(compressed >= blocks && bypassed == 0 && from > 2 * to, "{from} to {to}"),
+        }
+        // Random bytes do not get smaller.
+        let mut random = crate::harness::Rng::new(7);
+        let mut noise = || -> Vec<u8> { (0..4000).map(|_| random.below(256) as u8).collect() };
+        let [_, rejected, _] = counted(&statistics, kinds, || {
+            (0..20).for_each(|row| db.put(key(row), noise()).unwrap());
+            db.flush().unwrap();
+        });
+        assert_eq!(rejected >= 20, codec != CompressionType::None, "{rejected}");
+    }
+}
+
+#[test]
+fn reasons_files_and_calls_are_counted() {
+    let options = ColumnFamilyOptions { write_buffer_size: crate::harness::LEAST_MEMTABLE, ..plain() };
+    let (db, statistics) = open(&options);
+    let one = |ticker, work: &dyn Fn()| counted(&statistics, [ticker], work)[0];
+    let flushes = one(Ticker::FlushReasonWriteBufferFull, &|| db.flush().unwrap());
+    assert_eq!(flushes, 0);
+    let flushes = one(Ticker::FlushReasonWriteBufferFull, &|| {
+        (0..200).for_each(|row| db.put(key(row), [7; 4000]).unwrap());
+        db.flush().unwrap();
+    });
+    assert!(flushes > 0);
+    assert_eq!(one(Ticker::GetUpdatesSinceCalls, &|| drop(db.updates_since(outcrop::SeqNum(1)))), 1);
+    let bytes: u64 = db.live_files().iter().map(|file| file.size).sum();
+    assert_eq!(one(Ticker::VerifyChecksumReadBytes, &|| db.verify_checksums().unwrap()), bytes);
+    let tables = db.live_files().len() as u64;
+    assert!(tables > 1);
+    let removed = one(Ticker::FilesDeletedImmediately, &|| {
+        db.compact_range(None, None).unwrap();
+        // Its inputs go when nobody reads them any more.
+        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+        while statistics.ticker(Ticker::FilesDeletedImmediately) < tables
+            && std::time::Instant::now() < deadline
+        {
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(removed, tables);
+    assert_eq!(statistics.ticker(Ticker::FilesMarkedTrash), 0);
+}
+
+#[test]
+fn errors_and_attempts_to_resume_are_counted() {
+    let fs = FaultyFs::new(MemoryFs::new());
+    let statistics = Arc::new(Statistics::new());
+    let options = DbOptions { bgerror_resume_retry_interval: 1000, ..creating() };
+    let db = Db::builder("/db")
+        .options(options)
+        .env(Env::with_file_system(Arc::new(fs.clone())))
+        .statistics(statistics.clone())
+        .open()
+        .unwrap();
+    db.put("a", "1").unwrap();
+    fs.faults().fail_at(fs.faults().changes(), EIO, true);
+    db.flush().unwrap_err();
+    fs.faults().heal();
+    let of = |ticker| statistics.ticker(ticker);
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(60);
+    while of(Ticker::ErrorHandlerAutoresumeSuccessCount) == 0 && std::time::Instant::now() < deadline {
+        std::thread::yield_now();
+    }
+    assert_eq!(of(Ticker::ErrorHandlerAutoresumeSuccessCount), 1);
+    assert_eq!(of(Ticker::ErrorHandlerAutoresumeCount), 1);
+    assert!(of(Ticker::ErrorHandlerAutoresumeRetryTotalCount) >= 1);
+    let errors = [
+        Ticker::ErrorHandlerBgErrorCount,
+        Ticker::ErrorHandlerBgIoErrorCount,
+        Ticker::ErrorHandlerBgRetryableIoErrorCount,
+    ];
+    let [all, of_io, retryable] = errors.map(of);
+    assert!(all >= 1 && of_io == all && retryable == all, "{all} {of_io} {retryable}");
+    db.put("b", "2").unwrap();
 }

@@ -295,7 +295,7 @@ fn no_gap_is_left(name: &str, default_seed: u64, track: bool, crash: impl Fn(&Me
         let rows = leave_two_unsynced_wals(&env, &fs, track);
         crash(fs.memory(), seed.wrapping_add(draw << 20));
         fs.faults().heal();
-        // What WALs say of each other is verified whatever the option is now.
+        // WALs are verified by what they say of each other, whatever the option is now.
         let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
         let left = contents(&db, db.default_column_family(), &ReadOptions::default());
         let prefix: Vec<Vec<u8>> = (0..left.len()).map(|row| format!("row{row:03}").into_bytes()).collect();

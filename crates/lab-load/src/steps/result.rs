@@ -80,6 +80,9 @@ pub struct StepResult {
     /// Bytes of a server's database at the end, and of all its files, if it says so.
     #[serde(default)]
     pub database_bytes: Option<[u64; 2]>,
+    /// Operations and seconds of each part, of a step that was done in parts; empty of one that was done at once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<(u64, f64)>,
     /// All samples, nanoseconds.
     #[serde(skip, default = "new_histogram")]
     pub samples: Histogram<u64>,
@@ -103,6 +106,23 @@ impl StepResult {
         summarize(&[])
     }
 
+    /// The result of a step that another program did: `ops` operations in `seconds` by `threads`, and nanoseconds of events with how many
+    /// there were of each.
+    pub fn of_events(ops: u64, seconds: f64, threads: u32, events: &[(u64, u64)]) -> StepResult {
+        let mut samples = new_histogram();
+        // Beyond the longest that a histogram holds: it counts as that.
+        events.iter().for_each(|(nanos, count)| samples.saturating_record_n(*nanos, *count));
+        StepResult {
+            ops,
+            seconds,
+            micros_per_op: seconds * f64::from(threads) * 1e6 / ops.max(1) as f64,
+            percentiles: percentiles(&samples),
+            load_cpu_seconds: None,
+            samples,
+            ..StepResult::nothing()
+        }
+    }
+
     /// The result of a step of which this is the first part, and `later` what was done after a pause. Not of an open loop, in
     /// which operations become due in a pause.
     ///
@@ -119,6 +139,10 @@ impl StepResult {
         self.longest_per_second.resize(longest.len().max(self.longest_per_second.len()), 0);
         self.longest_per_second.iter_mut().zip(longest).for_each(|(us, later)| *us = later.max(*us));
         self.per_second.extend(later.per_second);
+        if self.parts.is_empty() {
+            self.parts.push((self.ops, self.seconds));
+        }
+        self.parts.push((later.ops, later.seconds));
         StepResult {
             ops: self.ops + later.ops,
             seconds: self.seconds + later.seconds,
@@ -169,6 +193,7 @@ impl StepResult {
                 (so_far, later) => so_far.or(later),
             },
             database_bytes: later.database_bytes.or(self.database_bytes),
+            parts: self.parts,
             samples: self.samples,
             responses: self.responses,
         }
@@ -214,6 +239,7 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         beside: None,
         search_seconds: None,
         database_bytes: None,
+        parts: Vec::new(),
         samples: histogram,
         responses: new_histogram(),
     }
@@ -261,6 +287,7 @@ mod tests {
         };
         let both = part(30, 1.0, 10.0, 5_000).followed_by(part(10, 2.0, 20.0, 9_000));
         assert_eq!((both.ops, both.seconds, both.micros_per_op), (40, 3.0, 12.5));
+        assert_eq!(both.parts, [(30, 1.0), (10, 2.0)]);
         assert_eq!((both.per_second, both.longest_per_second), (vec![30, 10], vec![0, 9]));
         assert_eq!((both.percentiles[0].round(), both.percentiles[4].round()), (5.0, 9.0));
         assert_eq!((both.longest_gap_ms, both.counters.stalls), (0.009, 40));

@@ -175,7 +175,8 @@ impl World {
                 let step = plan.steps[number].step.name.clone();
                 let own: Vec<f64> = shared.iter().map(|shared| shared + 0.0075 * self.normal()).collect();
                 let orders = plan.turn_orders(block as i64, &turn);
-                let each = SECONDS as usize / orders.len();
+                let slices = orders.len();
+                let each = SECONDS as usize / slices;
                 let mut rates = vec![Vec::<f64>::new(); targets];
                 for order in orders {
                     for (place, target) in order.iter().copied().enumerate() {
@@ -207,7 +208,7 @@ impl World {
                         block,
                         target,
                         &step,
-                        &rates,
+                        (&rates, slices),
                         others,
                     ));
                 }
@@ -231,11 +232,21 @@ fn session(id: i64, block: i64, target: usize) -> SessionRow {
     }
 }
 
-fn row(session: i64, block: usize, target: usize, step: &str, rates: &[f64], others: f64) -> StepRow {
+fn row(
+    session: i64,
+    block: usize,
+    target: usize,
+    step: &str,
+    (rates, slices): (&[f64], usize),
+    others: f64,
+) -> StepRow {
     let nothing = || hdrhistogram::Histogram::new(1).unwrap();
+    let parts = rates.chunks(rates.len() / slices);
+    let parts = parts.map(|part| (part.iter().sum::<f64>() as u64, part.len() as f64)).collect();
     let result = StepResult {
         seconds: rates.len() as f64,
         per_second: rates.iter().map(|rate| *rate as u64).collect(),
+        parts: if slices == 1 { Vec::new() } else { parts },
         samples: nothing(),
         responses: nothing(),
         ..StepResult::nothing()

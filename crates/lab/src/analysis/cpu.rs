@@ -2,20 +2,23 @@
 //!
 //! ```text
 //! perf script -> stacks: "main (outcrop);find (outcrop);memcmp (libc.so.6)" and how often -> record
-//! record + cpu-groups.toml -> percent of samples by group -> explain, pages
+//! record + cpu-groups.toml, or server-groups.toml -> percent of samples by group -> explain, pages
 //! ```
 //! The record keeps stacks, not groups: better rules tell more of old profiles. Kept are the innermost frames.
 //! Invariant: groups and "other" make 100 %: every sample is in exactly one.
 //! Next: `run/profile.rs`, which takes them.
 
 use crate::analysis::results::Results;
+use crate::planning::plan::Plan;
 use crate::report::text::align;
 use regex_lite::Regex;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
-/// The rules, in the order in which they are asked.
+/// The rules for engines, in the order in which they are asked.
 const RULES: &str = include_str!("../../cpu-groups.toml");
+/// The rules for servers.
+const SERVER_RULES: &str = include_str!("../../server-groups.toml");
 
 /// Frames kept of a stack.
 const FRAMES: usize = 24;
@@ -109,7 +112,13 @@ pub struct Rules {
 }
 
 impl Rules {
-    /// The rules that are built in.
+    /// The rules for what `plan` measures: engines, or servers.
+    pub fn of(plan: &Plan) -> Rules {
+        let servers = plan.steps.iter().any(|step| step.sql.is_some());
+        if servers { Rules::parse(SERVER_RULES).expect("a test reads them") } else { Rules::standard() }
+    }
+
+    /// The rules for engines.
     pub fn standard() -> Rules {
         Rules::parse(RULES).expect("a test reads them")
     }
@@ -122,14 +131,23 @@ impl Rules {
         #[derive(Deserialize)]
         struct Group {
             name: String,
+            #[serde(default)]
             frames: Vec<String>,
             #[serde(default)]
             outcrop: Vec<String>,
+            #[serde(default)]
+            postgres: Vec<String>,
+            #[serde(default)]
+            mysql: Vec<String>,
         }
         let file: File = toml::from_str(text).map_err(|error| error.to_string())?;
         let compiled = |group: Group| {
-            let rules = group.frames.iter().chain(&group.outcrop);
-            let frames = rules.map(|rule| Regex::new(rule).map_err(|error| format!("{rule}: {error}")));
+            // Rules of a product are for the functions of its programs alone.
+            let of_postgres = group.postgres.iter().map(|rule| format!(r"({rule}).*\(postgres\)$"));
+            let of_mysql =
+                group.mysql.iter().map(|rule| format!(r"({rule}).*\((mysqld|mariadbd|ha_\w+\.so)\)$"));
+            let rules = group.frames.into_iter().chain(group.outcrop).chain(of_postgres).chain(of_mysql);
+            let frames = rules.map(|rule| Regex::new(&rule).map_err(|error| format!("{rule}: {error}")));
             Ok((group.name, frames.collect::<Result<Vec<_>, String>>()?))
         };
         Ok(Rules { groups: file.group.into_iter().map(compiled).collect::<Result<_, String>>()? })
@@ -217,7 +235,7 @@ pub fn table<'a>(results: &'a Results, rules: &'a Rules, step: &str) -> Option<T
 
 /// The shares of a step for the terminal, a column for each of `targets`; empty if it was not profiled.
 pub fn text(results: &Results, step: &str, targets: &[usize]) -> String {
-    let rules = Rules::standard();
+    let rules = Rules::of(&results.experiment.plan);
     let Some(table) = table(results, &rules, step) else { return String::new() };
     let shown: Vec<&(&Profile, Vec<f64>)> =
         table.rows.iter().filter(|(profile, _)| targets.contains(&profile.target)).collect();
@@ -319,6 +337,54 @@ mod tests {
         assert_eq!(Rules::parse(own).unwrap().group("y (outcrop)"), "x");
         assert!(Rules::parse("[[group]]\nname = 'x'\nframes = ['(']\n").is_err());
     }
+
+    #[test]
+    fn functions_of_servers_have_a_group_and_groups_make_a_hundred() {
+        let rules = Rules::parse(SERVER_RULES).unwrap();
+        for (frame, wanted) in [
+            ("core_yylex (postgres)", "parse"),
+            ("exec_bind_message (postgres)", "parse"),
+            ("standard_planner (postgres)", "optimise"),
+            ("GetCachedPlan (postgres)", "optimise"),
+            ("ExecScan (postgres)", "execute"),
+            ("heap_hot_search_buffer (postgres)", "execute"),
+            ("_bt_compare (postgres)", "index"),
+            ("index_getnext_tid (postgres)", "index"),
+            ("ReadBufferExtended (postgres)", "buffer pool"),
+            ("hash_search_with_hash_value (postgres)", "execute"),
+            ("LWLockAcquire (postgres)", "latches"),
+            ("XLogInsertRecord (postgres)", "log"),
+            ("pq_getbyte (postgres)", "network"),
+            ("send (libc.so.6)", "network"),
+            ("unix_stream_sendmsg (kernel)", "kernel"),
+            ("memcpy (libc.so.6)", "libc"),
+            ("new_in_version_19 (postgres)", "rest of server"),
+            ("MYSQLparse (mysqld)", "parse"),
+            ("JOIN::optimize (mysqld)", "optimise"),
+            ("JOIN::exec (mariadbd)", "execute"),
+            ("row_search_mvcc (mysqld)", "index"),
+            ("btr_cur_search_to_nth_level (mariadbd)", "index"),
+            ("buf_page_get_gen (mysqld)", "buffer pool"),
+            ("rw_lock_s_lock_spin (mysqld)", "latches"),
+            ("log_write_up_to (mariadbd)", "log"),
+            ("mtr_t::commit (mariadbd)", "log"),
+            ("my_net_write (mysqld)", "network"),
+            ("ha_innobase::rnd_next (mysqld)", "execute"),
+            ("ha_innobase::index_read (mysqld)", "index"),
+            ("rocksdb::IndexBlockIter::SeekImpl (ha_rocksdb.so)", "index"),
+            ("MYSQLparse (other)", OTHER),
+        ] {
+            assert_eq!(rules.group(&format!("main (x);{frame}")), wanted, "{frame}");
+        }
+        let mut samples = Samples::default();
+        for (stack, count) in [("ExecScan (postgres);x (kernel)", 3), ("[unknown] (x.so)", 1)] {
+            samples.stacks.insert(stack.to_string(), count);
+        }
+        let shares = rules.shares(&samples);
+        assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.5, "{shares:?}");
+        assert_eq!((shares[0], rules.names()[0]), (75.0, "kernel"));
+    }
+
     /// Text of all files below `dir`, with their paths.
     fn sources(dir: &std::path::Path, text: &mut String) {
         for entry in std::fs::read_dir(dir).unwrap_or_else(|error| panic!("{}: {error}", dir.display())) {

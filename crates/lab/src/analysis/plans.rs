@@ -140,7 +140,7 @@ pub fn sentences(results: &Results, base: usize) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::store::Store;
-    use crate::targets::servers::{ServerLocation, ServerSpec};
+    use crate::targets::servers::{Runner, ServerLocation, ServerSpec};
     use crate::testing::fake_record;
 
     fn plan(text: &str) -> StatementPlan {
@@ -193,7 +193,8 @@ mod tests {
         let products = [Product::Postgres, Product::MySql, Product::Postgres];
         for (target, product) in found.experiment.plan.targets.iter_mut().zip(products) {
             let place = ServerLocation::Own { basedir: "/".into(), config: String::new(), port: None };
-            let spec = ServerSpec { name: "server".to_string(), product, version: None, place };
+            let spec =
+                ServerSpec { name: "server".to_string(), product, version: None, place, runner: Runner::Lab };
             target.source = Source::Server(Box::new(spec));
         }
         assert_eq!(sentences(&found, 0), Vec::<String>::new());

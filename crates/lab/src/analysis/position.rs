@@ -1,12 +1,14 @@
 //! Whether it mattered who worked first, step by step: the lab's own orders under test.
 //!
-//! Only steps in which each target has one place in a block are asked; slices change places many times a block.
+//! A step that is done at once gives one place and one log ratio a block. One that is done in slices gives both for each slice, and
+//! one effect a block.
 //! Next: `planning/balanced.rs` for the orders, `outcrop_lab_stats::position` for the test.
 
 use crate::analysis::results::Results;
+use crate::store::StepRow;
 use outcrop_lab_stats::multiple::benjamini_hochberg;
 use outcrop_lab_stats::paired::Settings;
-use outcrop_lab_stats::position::{PositionEffect, position_effect};
+use outcrop_lab_stats::position::{PositionEffect, position_effect, position_effect_of_slices};
 use serde::Serialize;
 
 /// Rate of false findings over all steps and targets of a report: a remark on a host should not be due to chance.
@@ -21,6 +23,8 @@ pub struct PlaceRow {
     pub target: usize,
     /// The gain of an earlier place.
     pub effect: PositionEffect,
+    /// Whether places are those of slices, and not of blocks.
+    pub in_slices: bool,
     /// p-value adjusted for all rows.
     pub q_value: f64,
 }
@@ -39,17 +43,14 @@ pub fn table(results: &Results, base: usize) -> Vec<PlaceRow> {
     for step in &results.steps {
         let Some(number) = plan.steps.iter().position(|planned| planned.step.name == *step) else { continue };
         for target in (0..plan.targets.len()).filter(|target| *target != base) {
-            let (own, of_base) =
-                (results.values(step, target, "ops_sec"), results.values(step, base, "ops_sec"));
-            let pairs = own.iter().filter_map(|(block, value)| {
-                let base_value = of_base.get(block).filter(|base| **base > 0.0 && *value > 0.0)?;
-                let earlier = plan.place(number, target, *block)? < plan.place(number, base, *block)?;
-                Some(((value / base_value).ln(), earlier))
-            });
-            let (logs, earlier): (Vec<f64>, Vec<bool>) = pairs.unzip();
-            if let Ok(Some(effect)) = position_effect(&logs, &earlier, &Settings::default()) {
-                rows.push(PlaceRow { step: step.clone(), target, effect, q_value: 1.0 });
-            }
+            let (effect, in_slices) = match of_blocks(results, number, target, base) {
+                Some(effect) => (effect, false),
+                None => match of_slices(results, number, target, base) {
+                    Some(effect) => (effect, true),
+                    None => continue,
+                },
+            };
+            rows.push(PlaceRow { step: step.clone(), target, effect, in_slices, q_value: 1.0 });
         }
     }
     let p_values: Vec<f64> = rows.iter().map(|row| row.effect.p_value).collect();
@@ -57,6 +58,48 @@ pub fn table(results: &Results, base: usize) -> Vec<PlaceRow> {
         row.q_value = q_value;
     }
     rows
+}
+
+/// The effect on a step in which each target has one place in a block.
+fn of_blocks(results: &Results, number: usize, target: usize, base: usize) -> Option<PositionEffect> {
+    let plan = &results.experiment.plan;
+    let step = &plan.steps[number].step.name;
+    let (own, of_base) = (results.values(step, target, "ops_sec"), results.values(step, base, "ops_sec"));
+    let pairs = own.iter().filter_map(|(block, value)| {
+        let base_value = of_base.get(block).filter(|base| **base > 0.0 && *value > 0.0)?;
+        let earlier = plan.place(number, target, *block)? < plan.place(number, base, *block)?;
+        Some(((value / base_value).ln(), earlier))
+    });
+    let (logs, earlier): (Vec<f64>, Vec<bool>) = pairs.unzip();
+    position_effect(&logs, &earlier, &Settings::default()).ok()?
+}
+
+/// The effect on a step that is done in slices; `None` also where the record is of a time when slices were not kept apart.
+fn of_slices(results: &Results, number: usize, target: usize, base: usize) -> Option<PositionEffect> {
+    let plan = &results.experiment.plan;
+    let step = &plan.steps[number].step.name;
+    let turn = plan.turns().into_iter().find(|turn| turn.contains(&number))?;
+    let of_block = |own: &StepRow| {
+        let other = results.rows(step, base).find(|other| other.block == own.block)?;
+        let orders = plan.turn_orders(own.block, &turn);
+        let (own_parts, parts) = (&own.result.parts, &other.result.parts);
+        if own_parts.len() != orders.len() || parts.len() != orders.len() {
+            return None;
+        }
+        let slices = orders.iter().zip(own_parts.iter().zip(parts)).filter_map(|(order, (own, other))| {
+            let log = (rate(own)? / rate(other)?).ln();
+            let place = |wanted| order.iter().position(|target| *target == wanted);
+            Some((log, place(target)? < place(base)?))
+        });
+        Some(slices.unzip())
+    };
+    let blocks: Vec<(Vec<f64>, Vec<bool>)> = results.rows(step, target).filter_map(of_block).collect();
+    position_effect_of_slices(&blocks, &Settings::default()).ok()?
+}
+
+/// Operations per second of a slice in which anything was done.
+fn rate((ops, seconds): &(u64, f64)) -> Option<f64> {
+    (*ops > 0 && *seconds > 0.0).then(|| *ops as f64 / seconds)
 }
 
 /// Where place mattered, in sentences.

@@ -12,33 +12,28 @@ use crate::analysis::judge::{self, Better, Question, Verdict, Word};
 use crate::commands::crosscheck::{CrosscheckArguments, WITHIN};
 use crate::report::text::{align, amount};
 use crate::run::data_dir::DataDir;
-use crate::run::unix_seconds;
+use crate::run::{sysbench as runner, unix_seconds};
 use crate::targets::servers::running::Server;
-use crate::targets::servers::{ServerLocation, ServerSpec, catalogue};
+use crate::targets::servers::{Runner, ServerLocation, ServerSpec, catalogue};
 use outcrop_lab_load::Step;
 use outcrop_lab_load::rng::Mt19937_64;
-use outcrop_lab_sql::{Address, Load, Pool, Product, SqlStep, step, upkeep};
+use outcrop_lab_sql::{Load, Pool, Product, SqlStep, step, sysbench, upkeep};
 use serde::Serialize;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 /// A test of both.
 struct Test {
     ours: &'static str,
-    /// sysbench's script.
-    theirs: &'static str,
-    /// Keys of a range; of tests without ranges any.
-    range: u32,
     /// Whether both do the same work, so that a difference is the client's.
     judged: bool,
 }
 
 const TESTS: [Test; 5] = [
-    Test { ours: "point-query_range=100", theirs: "oltp_point_select", range: 100, judged: true },
-    Test { ours: "read-only_range=100", theirs: "oltp_read_only", range: 100, judged: true },
-    Test { ours: "read-write_range=100", theirs: "oltp_read_write", range: 100, judged: true },
-    Test { ours: "update-index_range=100", theirs: "oltp_update_index", range: 100, judged: true },
-    Test { ours: "insert_range=100", theirs: "oltp_insert", range: 100, judged: false },
+    Test { ours: "point-query_range=100", judged: true },
+    Test { ours: "read-only_range=100", judged: true },
+    Test { ours: "read-write_range=100", judged: true },
+    Test { ours: "update-index_range=100", judged: true },
+    Test { ours: "insert_range=100", judged: false },
 ];
 
 /// A test, compared.
@@ -83,6 +78,7 @@ fn on_server(arguments: &CrosscheckArguments, name: &str, dir: &Path) -> Result<
         product: if product == "postgres" { Product::Postgres } else { Product::MySql },
         version: Some(locked.archive.version.clone()),
         place: ServerLocation::Own { basedir, config: String::new(), port: None },
+        runner: Runner::Lab,
     };
     let server = Server::start(&spec, dir, &mut || Ok(()))?;
     let clients = Clients { arguments, pool: Pool::new(server.address().clone()) };
@@ -134,62 +130,15 @@ impl Clients<'_> {
 
     /// Statements per second of sysbench.
     fn theirs(&self, test: &Test, seed: u64) -> Result<f64, String> {
-        let program = &self.arguments.sysbench;
-        let mut command = Command::new(program);
-        command.arg(test.theirs).args(connection(self.pool.address())).args([
-            "--tables=1".to_string(),
-            format!("--table-size={}", self.arguments.keys),
-            "--threads=1".to_string(),
-            "--events=0".to_string(),
-            format!("--time={}", self.arguments.seconds),
-            "--rand-type=uniform".to_string(),
-            format!("--rand-seed={}", seed.max(1)),
-            format!("--range_size={}", test.range),
-            "run".to_string(),
-        ]);
-        let output = command.stdin(Stdio::null()).output().map_err(|error| {
-            format!("{}: {error}; on Debian: apt-get install sysbench", program.display())
-        })?;
-        let said =
-            String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
-        rate(&said).filter(|_| output.status.success()).ok_or_else(|| {
-            let why = said.lines().find(|line| line.contains("FATAL")).unwrap_or("it printed no rate");
-            format!("sysbench {} failed: {why}", test.theirs)
-        })
+        let named = sysbench::find(test.ours).ok_or_else(|| format!("there is no test {}", test.ours))?;
+        let load = Load::Sysbench(test.ours.to_string());
+        let sql = SqlStep { load, tables: 1, rows: self.arguments.keys, engine: String::new() };
+        let mut step = Step::of_statements(test.ours, 1, None, f64::from(self.arguments.seconds));
+        step.seed = seed;
+        let (program, address) = (&self.arguments.sysbench, self.pool.address());
+        let result = runner::run(program, named, (&step, &sql), address, &mut |_| ())?;
+        Ok(result.ops as f64 / result.seconds)
     }
-}
-
-/// sysbench's flags for a server.
-fn connection(address: &Address) -> Vec<String> {
-    let prefix = if address.product == Product::Postgres { "pgsql" } else { "mysql" };
-    let mut flags = vec![
-        format!("--db-driver={prefix}"),
-        format!("--{prefix}-user={}", address.user),
-        format!("--{prefix}-db={}", address.database),
-    ];
-    match (&address.socket, address.product) {
-        // The directory of the socket is PostgreSQL's host.
-        (Some(dir), Product::Postgres) => {
-            flags.extend([
-                format!("--pgsql-host={}", dir.display()),
-                format!("--pgsql-port={}", address.port),
-            ]);
-        }
-        (Some(socket), Product::MySql) => flags.push(format!("--mysql-socket={}", socket.display())),
-        (None, _) => {
-            flags.extend([
-                format!("--{prefix}-host={}", address.host),
-                format!("--{prefix}-port={}", address.port),
-            ]);
-        }
-    }
-    flags
-}
-
-/// Statements per second, from `queries:  123456 (1234.56 per sec.)`.
-fn rate(text: &str) -> Option<f64> {
-    let line = text.lines().find(|line| line.trim_start().starts_with("queries:"))?;
-    line.split_once('(')?.1.split_whitespace().next()?.parse().ok().filter(|rate| *rate > 0.0)
 }
 
 fn judged(pairs: Vec<Vec<(f64, f64)>>) -> Vec<Compared> {
@@ -266,14 +215,6 @@ mod tests {
     }
 
     #[test]
-    fn sysbenchs_rate_is_that_of_statements() {
-        let printed =
-            "    transactions:   1000   (99.97 per sec.)\n    queries:  20000  (1999.41 per sec.)\n";
-        assert_eq!(rate(printed), Some(1999.41));
-        assert_eq!(rate("FATAL: no connection\n"), None);
-    }
-
-    #[test]
     fn a_client_that_is_slower_is_called_and_the_one_that_does_other_work_is_not() {
         let pairs = |share: f64| {
             let rounds = (0..6).map(|round| 100.0 + f64::from(round));
@@ -285,21 +226,5 @@ mod tests {
         };
         assert_eq!((calls(1.001), calls(0.9)), (0, 4));
         assert!(text(&judged(pairs(1.0))).contains("within 3 %"));
-    }
-
-    #[test]
-    fn sockets_are_given_in_each_products_way() {
-        let mut address = Address {
-            product: Product::Postgres,
-            socket: Some("/s".into()),
-            host: "h".into(),
-            port: 5432,
-            user: "u".into(),
-            password: None,
-            database: "d".into(),
-        };
-        assert!(connection(&address).contains(&"--pgsql-host=/s".to_string()));
-        address.product = Product::MySql;
-        assert!(connection(&address).contains(&"--mysql-socket=/s".to_string()));
     }
 }

@@ -274,8 +274,27 @@ pub(crate) fn drawn_orders(targets: usize, blocks: usize, seed: u64) -> Vec<Vec<
 
 type Resolved = (Vec<PlannedTarget>, Vec<(String, String)>);
 
+/// Engine and version of every library that the experiment has made of sources.
+fn builds_of(experiment: &Experiment) -> Vec<(&str, Option<&str>)> {
+    let mut all = Vec::new();
+    for set in &experiment.target {
+        let made = set.builds.iter().filter(|name| experiment.build.contains_key(*name)).count();
+        let versions: Vec<Option<&str>> = match set.versions.as_slice() {
+            [] => vec![None],
+            versions => versions.iter().map(|version| Some(version.as_str())).collect(),
+        };
+        for version in versions {
+            all.extend(std::iter::repeat_n((set.engine.as_str(), version), made));
+        }
+    }
+    all
+}
+
 fn resolve_targets(experiment: &Experiment, sizes: &Sizes) -> Result<Resolved, String> {
     let mut resolving = Resolving::of(experiment, sizes);
+    if let Some(notice) = build::notice(&builds_of(experiment), build::cores()) {
+        eprintln!("{notice}");
+    }
     for set in &experiment.target {
         let versions: Vec<Option<&String>> =
             if set.versions.is_empty() { vec![None] } else { set.versions.iter().map(Some).collect() };

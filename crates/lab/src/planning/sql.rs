@@ -8,11 +8,13 @@ use crate::planning::plan::{Plan, PlannedTarget, base_of, block_orders};
 use crate::planning::scale::{Machine, Scale, Scaled};
 use crate::report::text::amount;
 use crate::run::child::Source;
+use crate::run::sysbench;
 use crate::targets::builds::Built;
 use crate::targets::maven::ReferenceError;
-use crate::targets::servers::{ServerLocation, ServerSpec, catalogue, config, program_of};
+use crate::targets::servers::{Runner, ServerLocation, ServerSpec, catalogue, config, program_of};
 use outcrop_lab_sql::{Address, Load, Product, SqlStep};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Plans the experiment `text` of `file` for `machine`, changed as `scale` says. May fetch servers.
 ///
@@ -249,6 +251,9 @@ fn unscaled(experiment: &SqlExperiment, file: &Path, seed: u64, machine: Machine
     }
     let seed = design.seed.unwrap_or(seed);
     let (order, run_in, slice_seconds) = order::tried(design);
+    // sysbench's program does whole steps, and its time is in seconds; all targets do a step in the same way.
+    let whole = experiment.target.iter().any(|set| set.runner == Runner::Sysbench);
+    let slice_seconds = if whole { 0.0 } else { slice_seconds };
     Ok(Plan {
         title: experiment.title.clone(),
         question: experiment.question.clone(),
@@ -283,6 +288,12 @@ type Resolved = (Vec<PlannedTarget>, Vec<(String, String)>);
 fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<Resolved, String> {
     let (mut targets, mut left_out) = (Vec::<PlannedTarget>::new(), Vec::new());
     for set in &experiment.target {
+        if set.runner == Runner::Sysbench
+            && let Err(why) = find_sysbench()
+        {
+            left_out.push((format!("{}@sysbench", set.server), why));
+            continue;
+        }
         let found = match place(set) {
             Ok(found) => found,
             Err(ReferenceError::Unavailable(why)) => {
@@ -315,6 +326,13 @@ fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<
         }
         _ => Ok((targets, left_out)),
     }
+}
+
+/// Whether sysbench's program is installed; if not, what to do.
+fn find_sysbench() -> Result<(), String> {
+    let program = Path::new(sysbench::PROGRAM);
+    let said = Command::new(program).arg("--version").output();
+    said.map(|_| ()).map_err(|error| sysbench::missing(program, &error.to_string()))
 }
 
 /// A set of targets before its settings.
@@ -426,6 +444,7 @@ fn target(
         product: found.product,
         version: found.version.clone(),
         place: ServerLocation::Remote(found.address.clone().unwrap_or_else(|| nowhere(found.product))),
+        runner: set.runner,
     };
     let mut settings = String::new();
     if let Some(basedir) = &found.basedir {
@@ -434,7 +453,8 @@ fn target(
             ServerLocation::Own { basedir: basedir.clone(), config: settings.clone(), port: set.port };
     }
     let version = found.version.as_ref().map_or(String::new(), |version| format!("@{version}"));
-    let build = set.build.as_ref().map_or(String::new(), |build| format!("@{build}"));
+    let client = (set.runner == Runner::Sysbench).then_some("sysbench");
+    let build = set.build.as_deref().or(client).map_or(String::new(), |build| format!("@{build}"));
     let tail = if name.is_empty() { String::new() } else { format!("/{name}") };
     let program = found.basedir.as_ref().map(|dir| program_of(found.product, dir));
     let sizes = experiment.sizes(machine.memory);

@@ -21,6 +21,7 @@ mod progress;
 pub mod restore;
 mod session;
 mod sql_child;
+pub mod sysbench;
 
 use crate::experiment;
 use crate::host::Host;

@@ -8,7 +8,7 @@
 //! the kernel's clock, which every machine has; where the processor also counts instructions, cycles and cache misses,
 //! those are counted with it.
 //! Invariant: only samples between a step's beginning and its end count, of all threads of the child, its own background
-//! work included.
+//! work included; of a server those of all its processes, also such as begin meanwhile, and none of its client's.
 //! Next: `analysis/cpu.rs` for what is made of them.
 
 use super::killed::KilledOnDrop;
@@ -18,10 +18,11 @@ use super::session::{Setting, assignment};
 use crate::analysis::cpu::{self, CLOCK, Profile, Samples};
 use crate::analysis::results::Results;
 use crate::planning::memory;
-use crate::planning::plan::{Plan, Slot};
-use crate::run::child::{Message, Slice};
+use crate::planning::plan::{Plan, PlannedTarget, Slot};
+use crate::run::child::{Message, Slice, Source};
 use crate::run::data_dir::DataDir;
 use crate::store::Store;
+use crate::targets::servers::{ServerLocation, tree};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
 use std::path::{Path, PathBuf};
@@ -64,14 +65,9 @@ const EVENTS: [(&str, u64); 3] =
 pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
     let store = Store::open_existing(store)?;
     let results = Results::load(&store, arguments.id)?;
-    if results.experiment.plan.steps.iter().any(|step| step.sql.is_some()) {
-        return Err(format!(
-            "experiment {} measures servers: lab profile samples the process of an engine only",
-            arguments.id
-        ));
-    }
     let wanted = wanted(&results, arguments)?;
     let targets = targets(&results, &arguments.targets)?;
+    targets.iter().try_for_each(|target| own(&results.experiment.plan.targets[*target]))?;
     let events = events()?;
     let plan = shortened(&results.experiment.plan, &wanted, arguments.seconds);
     let data = DataDir::take(&arguments.data)?;
@@ -100,6 +96,16 @@ pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
     }
     println!("\noutcrop lab report {} -o DIRECTORY  puts it into the pages", arguments.id);
     Ok(())
+}
+
+/// Refuses a server that is somebody else's: its processes may be on another machine.
+fn own(target: &PlannedTarget) -> Result<(), String> {
+    match &target.source {
+        Source::Server(spec) if matches!(spec.place, ServerLocation::Remote(_)) => {
+            Err(format!("{} is a server by url: only servers that the lab starts are sampled", target.name))
+        }
+        _ => Ok(()),
+    }
 }
 
 fn wanted(results: &Results, arguments: &ProfileArguments) -> Result<Vec<String>, String> {
@@ -138,14 +144,16 @@ fn session(
     events: &[(&str, u64)],
     keep: &mut dyn FnMut(Profile) -> Result<(), String>,
 ) -> Result<(), String> {
+    let plan = setting.plan;
     let slot = Slot { block: 0, position: 0, target };
-    let steps = 0..setting.plan.steps.len();
+    let steps = 0..plan.steps.len();
     let mut process = Process::spawn(&assignment(setting, slot, &steps, dir))?;
     process.wait_until_ready()?;
-    for (number, planned) in setting.plan.steps.iter().enumerate() {
+    for (number, planned) in plan.steps.iter().enumerate() {
         let name = &planned.step.name;
         let file = dir.with_extension("perf");
-        let perf = if wanted.contains(name) { Some(Perf::start(process.id(), &file, events)?) } else { None };
+        let ids = || sampled(&plan.targets[target], process.id());
+        let perf = if wanted.contains(name) { Some(Perf::start(&ids(), &file, events)?) } else { None };
         process.tell(number, Slice::WHOLE);
         let done =
             finished(&process, planned.step.seconds).map_err(|error| format!("step {name}: {error}"))?;
@@ -159,6 +167,14 @@ fn session(
     process.end().map(|_| ())
 }
 
+/// The processes that do the work of `target` in the session of process `child`.
+fn sampled(target: &PlannedTarget, child: u32) -> Vec<u32> {
+    match &target.source {
+        Source::Server(_) => tree::descendants(child),
+        Source::InProcess | Source::Library(_) => vec![child],
+    }
+}
+
 /// A step that ran.
 #[derive(Clone, Copy)]
 struct Done {
@@ -170,22 +186,20 @@ struct Done {
 
 /// Waits for the end of a step of `seconds`; `None` if the engine does not offer it.
 fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, String> {
-    let mut began = monotonic();
+    let (mut began, mut worked) = (monotonic(), None);
     loop {
         let patience = Duration::from_secs_f64(seconds) + 10 * PATIENCE;
         match process.hear(patience) {
             Heard::Message(Message::Started { .. }) => began = monotonic(),
             Heard::Message(Message::Done { result, .. }) => {
-                return Ok(Some(Done { ops: result.ops, began, ended: monotonic() }));
+                return Ok(Some(Done { ops: result.ops, began, ended: worked.unwrap_or_else(monotonic) }));
             }
+            // A server is asked for the record after its work.
+            Heard::Message(Message::Worked { .. }) => worked = Some(monotonic()),
             Heard::Message(Message::NotOffered { .. }) => return Ok(None),
             Heard::Message(Message::Failed(why)) => return Err(why),
             Heard::Message(
-                Message::Alive
-                | Message::Ready
-                | Message::Progress { .. }
-                | Message::Worked { .. }
-                | Message::Interrupted { .. },
+                Message::Alive | Message::Ready | Message::Progress { .. } | Message::Interrupted { .. },
             ) => {}
             Heard::Silence => return Err("nothing happened for too long".to_string()),
             Heard::Nothing => return Err("the process ended".to_string()),
@@ -231,14 +245,14 @@ fn no_perf(error: std::io::Error) -> String {
     format!("cannot run perf ({error}); install it, on Debian: apt-get install linux-perf")
 }
 
-/// A sampler of one process.
+/// A sampler of processes.
 struct Perf {
     child: KilledOnDrop,
 }
 
 impl Perf {
-    /// Samples all threads of process `id` into `file`; returns when it does.
-    fn start(id: u32, file: &Path, events: &[(&str, u64)]) -> Result<Perf, String> {
+    /// Samples all threads of processes `ids`, and the processes that they make, into `file`; returns when it does.
+    fn start(ids: &[u32], file: &Path, events: &[(&str, u64)]) -> Result<Perf, String> {
         let _ = std::fs::remove_file(file);
         let mut command = perf();
         command.args(["record", "-q", "-g", "-k", "CLOCK_MONOTONIC", "-e"]);
@@ -246,7 +260,8 @@ impl Perf {
         for (event, period) in events {
             command.args(["-e", &format!("{event}/period={period},call-graph=no/")]);
         }
-        command.args(["-p", &id.to_string(), "-o"]).arg(file);
+        let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
+        command.args(["-p", &ids.join(","), "-o"]).arg(file);
         let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(no_perf)?;
         let mut perf = Perf { child: KilledOnDrop(child) };
         let deadline = Instant::now() + PATIENCE;

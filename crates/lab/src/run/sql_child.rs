@@ -9,11 +9,12 @@
 //! Next: `child.rs`, whose protocol it speaks.
 
 use super::child::{Assignment, Message, Slice, observer, order, say, say_done};
+use super::sysbench;
 use crate::experiment::steps::PlannedStep;
 use crate::run::data_dir;
-use crate::targets::servers::ServerSpec;
 use crate::targets::servers::running::{Server, check_space};
 use crate::targets::servers::tree;
+use crate::targets::servers::{Runner, ServerSpec};
 use outcrop_lab_load::process::{self, ProcessUsage};
 use outcrop_lab_load::{Step, StepResult};
 use outcrop_lab_sql::{Inside, Pool, step};
@@ -30,7 +31,15 @@ pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), Str
     let server = Server::start(spec, &assignment.dir, &mut || say(&Message::Alive))?;
     server.pause()?;
     let pool = Pool::new(server.address().clone());
-    let mut worker = Worker { assignment, server: &server, pool, inside: None, threads: 0, so_far: None };
+    let mut worker = Worker {
+        assignment,
+        server: &server,
+        runner: spec.runner,
+        pool,
+        inside: None,
+        threads: 0,
+        so_far: None,
+    };
     say(&Message::Ready)?;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("what to do next: {error}"))?;
@@ -51,6 +60,7 @@ pub(super) fn work(assignment: &Assignment, spec: &ServerSpec) -> Result<(), Str
 struct Worker<'a> {
     assignment: &'a Assignment,
     server: &'a Server,
+    runner: Runner,
     pool: Pool,
     /// Looks at the server from beside the load, once a step has begun.
     inside: Option<Inside>,
@@ -67,6 +77,13 @@ impl Worker<'_> {
 
     fn turn(&mut self, number: usize, planned: &PlannedStep, slice: Slice) -> Result<(), String> {
         let sql = planned.sql.as_ref().ok_or("it is a step of an engine, not of a server")?;
+        // The steps of sysbench's own program: its tests. Loads and upkeep are the lab's.
+        let theirs = sql.test().filter(|_| self.runner == Runner::Sysbench);
+        if let Some(test) = theirs.filter(|test| sysbench::script(test).is_none()) {
+            say(&Message::Started { step: number, waited: 0.0 })?;
+            let why = format!("sysbench has no script that does what {} does", test.name);
+            return say(&Message::NotOffered { step: number, why });
+        }
         let before = Instant::now();
         self.server.go_on()?;
         if slice.is_first() && sql.is_load() {
@@ -94,8 +111,12 @@ impl Worker<'_> {
         say(&Message::Started { step: number, waited })?;
         let (pool, threads) = (&self.pool, &mut self.threads);
         let place = (self.assignment.dir.as_path(), self.server.guard());
-        let (result, seen) = watched(inside, place, || {
-            step::run_slice(pool, &part, sql, so_far, threads, &mut observer(number))
+        let (result, seen) = watched(inside, place, || match theirs {
+            Some(test) => {
+                let program = Path::new(sysbench::PROGRAM);
+                sysbench::run(program, test, (&part, sql), pool.address(), &mut observer(number))
+            }
+            None => step::run_slice(pool, &part, sql, so_far, threads, &mut observer(number)),
         });
         say(&Message::Worked { step: number })?;
         let mut result = match (result, &seen) {

@@ -299,7 +299,7 @@ impl Client {
     /// Runs the client; gives the artefact's path in its local repository.
     fn fetch(&self, artifact: &str) -> Result<PathBuf, ReferenceError> {
         let coordinates = Coordinates::parse(artifact)?;
-        eprintln!("fetching {artifact} with mvn (10 to 90 MB, once)");
+        eprintln!("fetching {artifact} with mvn (10 to 150 MB, once)");
         let run = |arguments: &[String]| {
             Command::new(&self.program).args(arguments).stdin(Stdio::null()).output().map_err(|error| {
             unavailable(format!(

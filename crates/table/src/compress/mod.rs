@@ -70,13 +70,18 @@ impl Compressor {
         Compressor { dictionary, ..Compressor::new(codec, options) }
     }
 
+    /// True if [`Compressor::compress`] tries to compress `contents`.
+    pub fn tries(&self, contents: &[u8]) -> bool {
+        self.codec != CompressionType::None && contents.len() < TOO_LARGE
+    }
+
     /// Compresses `contents` into `out` (cleared first). [`CompressionType::None`] if it did not get as small
     /// as the options ask: the block is then stored as it is.
     ///
     /// # Errors
     /// InvalidArgument if the codec refuses its settings; Corruption if verification fails.
     pub fn compress(&mut self, contents: &[u8], out: &mut Vec<u8>) -> Result<CompressionType> {
-        if self.codec == CompressionType::None || contents.len() >= TOO_LARGE {
+        if !self.tries(contents) {
             return Ok(CompressionType::None);
         }
         self.encode(contents, out)?;

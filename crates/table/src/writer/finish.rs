@@ -230,6 +230,7 @@ impl TableWriter {
             tail_size: self.sink.offset - self.properties.tail_start_offset,
             properties: self.properties.clone(),
             unique_id: self.options.unique_id(),
+            stored: self.sink.stored,
         }
     }
 

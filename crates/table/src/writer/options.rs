@@ -1,5 +1,6 @@
 //! The settings of a table, the facts about the finished one, and the entries that cannot be written.
 
+use crate::block_sink::StoredBlocks;
 use crate::properties::TableProperties;
 use crate::unique_id::table_unique_id;
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum};
@@ -72,6 +73,8 @@ pub struct TableSummary {
     pub properties: TableProperties,
     /// Identity, as the MANIFEST stores it.
     pub unique_id: [u64; 2],
+    /// How its blocks were stored.
+    pub stored: StoredBlocks,
 }
 
 /// Refuses what cannot be written.

@@ -2,6 +2,7 @@
 
 use super::{ServerSet, SqlExperiment, SqlKind, steps};
 use crate::experiment::check::{Checked, check_design, did_you_mean, wrong, wrong_value};
+use crate::targets::servers::Runner;
 use outcrop_lab_sql::Load;
 
 /// More than any published run has.
@@ -41,6 +42,9 @@ fn check_target(target: &ServerSet, experiment: &SqlExperiment) -> Checked {
     if target.url.is_some() && target.port.is_some() {
         return wrong_value("target", named, format!("target {named}: the port is in the url"));
     }
+    if target.runner == Runner::Sysbench {
+        check_sysbench(target, experiment)?;
+    }
     let old = ["5.5", "5.6"].iter().any(|old| version.starts_with(old));
     if target.port.is_some() && (name == "mariadb" || (name == "mysql" && old)) {
         let text = format!(
@@ -63,6 +67,27 @@ fn check_target(target: &ServerSet, experiment: &SqlExperiment) -> Checked {
         }
         None => Ok(()),
     }
+}
+
+/// Refuses a target that sysbench's program cannot be the client of.
+fn check_sysbench(target: &ServerSet, experiment: &SqlExperiment) -> Checked {
+    let refused = |why: &str| wrong_value("target", "sysbench", format!("target {}: {why}", target.server));
+    if experiment.workload.kind != SqlKind::Sysbench {
+        return refused("runner = \"sysbench\" is for kind = \"sysbench\": it has no Insert Benchmark");
+    }
+    if target.url.is_some() || target.port.is_some() {
+        return refused(
+            "runner = \"sysbench\" needs a server of the lab on a socket: it would show a password on its command line",
+        );
+    }
+    let config = |name: &String| experiment.config.get(name).and_then(|config| config.planted);
+    if target.configs.iter().filter_map(config).any(|planted| planted > 0.0) {
+        return refused("planted burns time in the lab's own client: leave out runner = \"sysbench\"");
+    }
+    if experiment.step.values().any(|change| change.arrival_rate.is_some()) {
+        return refused("arrival_rate is for the lab's own client: leave out runner = \"sysbench\"");
+    }
+    Ok(())
 }
 
 fn check_workload(experiment: &SqlExperiment) -> Checked {

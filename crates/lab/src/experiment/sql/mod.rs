@@ -13,6 +13,7 @@ mod tests;
 
 use super::Design;
 use super::parse::explain;
+use crate::targets::servers::Runner;
 use serde::Deserialize;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -99,7 +100,10 @@ pub struct ServerSet {
     pub url: Option<String>,
     /// Port of the loopback device to listen on; by default a socket.
     pub port: Option<u16>,
-    /// The name of this build.
+    /// The client: the lab itself, or `sysbench`, whose stock scripts have some of the tests.
+    #[serde(default)]
+    pub runner: Runner,
+    /// The name of this build; of targets with another client that client's, if absent.
     pub build: Option<String>,
     /// Names of configurations; the server's defaults if empty.
     #[serde(default)]

@@ -4,6 +4,7 @@ use crate::analysis::noise::{NoiseModel, Sight};
 use crate::experiment::Order;
 use crate::planning::plan::{ASSUMED_NOISE, Plan};
 use crate::report::text::{WIDTH, cut, duration, fold, paragraph, thousands};
+use outcrop_lab_stats::verdict::MIN_PAIRS;
 use std::fmt::Write;
 
 /// A plan for people, on a machine whose noise is known as `noise` says.
@@ -60,6 +61,9 @@ pub fn plan(plan: &Plan, noise: &NoiseModel) -> String {
         let _ = writeln!(text, "rest     {} before each {before}", duration(plan.rest_seconds));
     }
     text.push_str(&paragraph("sees     ", &sight(&noise.sights(plan, plan.rounds)), 9));
+    if let Some(said) = few_blocks(plan) {
+        text.push_str(&paragraph("few      ", &said, 9));
+    }
     text.push('\n');
     text.push_str(&first_orders(plan));
     for caution in plan.cautions() {
@@ -104,6 +108,31 @@ fn sight(sights: &[Sight]) -> String {
     text
 }
 
+/// The verdicts that six blocks or fewer cannot give, and how many blocks can; nothing of more blocks.
+///
+/// Exact tests of n pairs know no probability below 2 / 2^n, and a report corrects it for its cells.
+fn few_blocks(plan: &Plan) -> Option<String> {
+    const FEW: usize = 6;
+    const ALPHA: f64 = 0.05;
+    let (blocks, cells) = (plan.rounds, plan.reported().len() * (plan.targets.len() - 1));
+    if blocks > FEW || cells == 0 {
+        return None;
+    }
+    let least = |blocks: usize| 2.0 / (blocks as f64).exp2();
+    let enough = (FEW + 1..).find(|more| least(*more) * cells as f64 <= ALPHA)?;
+    let why = format!("an exact test of {blocks} pairs gives no p below {:.3}", least(blocks));
+    let cannot = match blocks {
+        0..MIN_PAIRS => format!("below {MIN_PAIRS} blocks every verdict is unknown"),
+        MIN_PAIRS => format!("{MIN_PAIRS} blocks can call no stall: {why}"),
+        _ => format!(
+            "{blocks} blocks call throughput only where no block disagrees, and stalls only where many cells have them: {why}"
+        ),
+    };
+    Some(format!(
+        "{cannot}; {enough} blocks can give a verdict on one of the {cells} cells here: --rounds {enough}"
+    ))
+}
+
 /// The orders that come first: of blocks, or of the steps of the first block.
 fn first_orders(plan: &Plan) -> String {
     let names = |order: &[usize]| {
@@ -126,4 +155,28 @@ fn first_orders(plan: &Plan) -> String {
         }
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn few_blocks_are_told_what_they_cannot_decide_and_how_many_can() {
+        let (_temp, store) =
+            crate::testing::fake_record(1, &["fillseq", "readrandom"], 1, &mut |_| vec![("ops_sec", 1.0)]);
+        let mut made = store.experiment(1).unwrap().plan;
+        let mut said = |rounds: usize| {
+            made.rounds = rounds;
+            let text = plan(&made, &NoiseModel::default());
+            // Lines are folded.
+            text.split_whitespace().collect::<Vec<_>>().join(" ")
+        };
+        // Two steps of two targets beside the base are four cells: 2 / 2^8 * 4 is 0.031, 2 / 2^7 * 4 is 0.062.
+        assert!(said(3).contains("below 5 blocks every verdict is unknown"), "{}", said(3));
+        assert!(said(5).contains("5 blocks can call no stall"));
+        let six = said(6);
+        assert!(six.contains("where no block disagrees") && six.contains("--rounds 8"), "{six}");
+        assert!(!said(7).contains("--rounds"));
+    }
 }

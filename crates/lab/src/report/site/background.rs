@@ -272,7 +272,7 @@ fn places(results: &Results) -> Markup {
             p.small {
                 "Rate of who worked before the other of a pair over the rate it would have had after it, with the 95 % interval. "
                 "Orders are balanced, so such an effect widens intervals and moves no ratio; where there is one, the host is not as quiet "
-                "as it should be. Steps that are done in slices are not here: in them places change many times a block."
+                "as it should be. Steps that are done in slices change places many times a block: there each block gives one estimate."
             }
             div.scroll { table {
                 thead { tr { th { "step" } th { "beside the base" } th { "being first" } th { "first in" } th { "matters" } } }
@@ -285,7 +285,10 @@ fn places(results: &Results) -> Markup {
                                 (format!("{:.3}", row.effect.ratio))
                                 small { (format!("{:.3}..{:.3}", row.effect.interval.low, row.effect.interval.high)) }
                             }
-                            td { (row.effect.earlier) " of " (row.effect.earlier + row.effect.later) }
+                            td {
+                                (row.effect.earlier) " of " (row.effect.earlier + row.effect.later)
+                                (if row.in_slices { " slices" } else { " blocks" })
+                            }
                             td { (if row.is_finding() { "yes" } else { "not shown" }) }
                         }
                     }

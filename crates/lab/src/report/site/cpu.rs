@@ -33,13 +33,14 @@ pub(super) enum Graphs {
 
 /// Every step that was sampled.
 pub(super) fn all(results: &Results, graphs: Graphs) -> Markup {
-    let rules = Rules::standard();
+    let rules = Rules::of(&results.experiment.plan);
     let mut steps: Vec<&str> =
         results.experiment.plan.steps.iter().map(|step| step.step.name.as_str()).collect();
     steps.dedup();
     html! {
         p.small {
-            "Per cent of the samples of processor time, of all threads of a session's process, background work included, in a short run "
+            "Per cent of the samples of processor time, of all threads of a session's process, or of all processes of a server and not of its "
+            "client, background work included, in a short run "
             "of its own: nothing else was measured in it. A sample belongs to its innermost function that a rule knows; what no rule "
             "knows is " i { (cpu::OTHER) } "."
         }

@@ -38,7 +38,7 @@ pub(super) fn of<'a>(results: &'a Results, step: &str) -> Option<Graphs<'a>> {
 
 /// Every graph of an experiment: names and texts of files.
 pub(super) fn files(results: &Results) -> Vec<(String, String)> {
-    let rules = Rules::standard();
+    let rules = Rules::of(&results.experiment.plan);
     let mut steps: Vec<&str> = results.profiles.iter().map(|profile| profile.step.as_str()).collect();
     steps.sort_unstable();
     steps.dedup();

@@ -60,8 +60,7 @@ fn compile_all(
     let mut waiting: Vec<_> = pairs.iter().filter(|(_, object)| !object.exists()).cloned().collect();
     // Long files first: the last ones to end are short.
     waiting.sort_by_key(|(file, _)| std::fs::metadata(sources.root.join(file)).map_or(0, |data| data.len()));
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let workers = jobs.unwrap_or(cores).clamp(1, waiting.len().max(1));
+    let workers = jobs.unwrap_or_else(super::cores).clamp(1, waiting.len().max(1));
     let progress = Progress::new(pairs.len(), pairs.len() - waiting.len());
     let queue = Mutex::new(Queue { waiting, progress, failed: None });
     std::thread::scope(|scope| {

@@ -15,6 +15,7 @@ mod inputs;
 mod outcrop;
 pub mod sources;
 
+use crate::report::text::duration;
 use crate::targets::maven;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -200,6 +201,38 @@ pub fn named(engine: &str, version: Option<&str>, name: &str) -> Option<Made> {
     })
 }
 
+/// Processors that compile unless somebody says how many.
+pub fn cores() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// A sentence about `builds`, engines with their versions, that an experiment has made: how many they are and how long that takes on
+/// `cores` where none is there yet; nothing without any.
+pub fn notice(builds: &[(&str, Option<&str>)], cores: usize) -> Option<String> {
+    /// Processor time of RocksDB's files by gcc, before and from version 7 on; `docs/design/0011`.
+    const OLD: f64 = 30.0 * 60.0;
+    const NEW: f64 = 60.0 * 60.0;
+    /// This workspace with the flags of a release.
+    const OUTCROP: f64 = 10.0 * 60.0;
+    let seconds = |(engine, version): &(&str, Option<&str>)| {
+        let major = version.and_then(|version| version.split('.').next()?.parse::<u32>().ok());
+        match (*engine, major) {
+            ("outcrop", _) => OUTCROP,
+            (_, Some(..7)) => OLD,
+            _ => NEW,
+        }
+    };
+    let all: f64 = builds.iter().map(seconds).sum();
+    (!builds.is_empty()).then(|| {
+        format!(
+            "libraries to be made here of sources: {}, each once; about {} on {cores} processors if none is in the cache, and a build that \
+             is stopped goes on where it was",
+            builds.len(),
+            duration(all / cores.max(1) as f64)
+        )
+    })
+}
+
 /// `lab engines build`: makes a library and gives it its name.
 ///
 /// # Errors
@@ -252,4 +285,18 @@ fn last_lines(text: &str, most: usize) -> String {
     let lines: Vec<&str> = text.lines().map(str::trim_end).filter(|line| !line.trim().is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(most)..];
     if last.is_empty() { "it said nothing".to_string() } else { last.join("\n  ") }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_time_of_builds_is_said_before_they_begin() {
+        let builds = [("rocksdb", Some("6.28.2")), ("rocksdb", Some("11.8.1"))];
+        let said = notice(&builds, 2).unwrap();
+        assert!(said.contains("of sources: 2, each once; about 45 min on 2 processors"), "{said}");
+        assert_eq!(notice(&[], 2), None);
+        assert!(notice(&[("outcrop", None)], 1).unwrap().contains("about 10 min"));
+    }
 }

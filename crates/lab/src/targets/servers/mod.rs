@@ -16,6 +16,7 @@ pub mod catalogue;
 pub mod config;
 pub mod guard;
 mod mysql;
+mod npm;
 mod patience;
 mod postgres;
 pub mod running;
@@ -38,6 +39,20 @@ pub struct ServerSpec {
     pub version: Option<String>,
     /// Where it is.
     pub place: ServerLocation,
+    /// The program that is its client.
+    #[serde(default)]
+    pub runner: Runner,
+}
+
+/// The client of a server.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Runner {
+    /// The lab itself.
+    #[default]
+    Lab,
+    /// sysbench's program, where its stock scripts do what a test does.
+    Sysbench,
 }
 
 /// Where a server is.

@@ -14,17 +14,23 @@ const PORT: u16 = 3306;
 /// An orderly end.
 pub(super) const STOP: Signal = Signal::TERM;
 
-/// The program: archives have it in `bin`, packages in `sbin`.
+/// The program: archives have it in `bin`, packages in `sbin`, one of npm beside all else.
 pub(super) fn program(basedir: &Path) -> PathBuf {
-    const PLACES: [&str; 5] =
-        ["bin/mysqld", "sbin/mysqld", "libexec/mysqld", "bin/mariadbd", "sbin/mariadbd"];
+    const PLACES: [&str; 6] =
+        ["bin/mysqld", "sbin/mysqld", "libexec/mysqld", "bin/mariadbd", "sbin/mariadbd", "mysqld"];
     let places = PLACES.map(|place| basedir.join(place));
     places.iter().find(|place| place.exists()).unwrap_or(&places[0]).clone()
 }
 
 /// Libraries that an archive brings along.
 fn libraries(basedir: &Path) -> (String, String) {
-    ("LD_LIBRARY_PATH".to_string(), basedir.join("lib").display().to_string())
+    // In `libs` if the archive is one of MariaDB's, beside the program in a package of npm.
+    let mut places = vec![basedir.join("lib"), basedir.join("libs")];
+    if basedir.join("mysqld").exists() {
+        places.push(basedir.to_path_buf());
+    }
+    let places: Vec<String> = places.iter().map(|place| place.display().to_string()).collect();
+    ("LD_LIBRARY_PATH".to_string(), places.join(":"))
 }
 
 /// Directory of messages and of the statements that make system tables: packages have one of their own.

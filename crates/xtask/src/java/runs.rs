@@ -1,0 +1,207 @@
+//! Tests in a JVM on our library, and on the one that the jar carries as the control; and what a list of exceptions says.
+//!
+//! All classes run in one JVM. If it ends in a test, that test has failed, and another goes on behind it. A list of exceptions
+//! has the tests that fail on ours and why. A test that fails and is not listed is an error, and so is one that is listed and
+//! passes: the list only shrinks. A test that fails on the control, too, does not count.
+
+use crate::bindings::suites::Outcome;
+use crate::pingpong;
+use crate::sources::make_dir;
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::process::Command;
+
+/// By name, `Class.test`.
+pub type Outcomes = BTreeMap<String, Outcome>;
+
+/// Compiled tests, and the program that runs them.
+pub struct Tests<'a> {
+    /// Has a directory for each side.
+    pub dir: &'a Path,
+    pub class_path: &'a str,
+    /// The program's class. Its arguments are a file of tests to be left out, and classes; it says `@start TEST`, then
+    /// `@pass TEST`, `@ignored TEST` or `@fail TEST why`, `@done CLASS` after each class, `@library PATH` and `@end`.
+    pub runner: &'a str,
+    /// Flags of the JVM.
+    pub flags: &'a [&'a str],
+    /// How long a JVM may run before it counts as hanging.
+    pub limit_seconds: u32,
+}
+
+impl Tests<'_> {
+    /// Runs classes on a library, the jar's own for `None`.
+    ///
+    /// # Errors
+    /// The JVM cannot be started, ends outside of a test, or ran on the other library.
+    pub fn run(&self, side: &str, library: Option<&Path>, classes: &[String]) -> Result<Outcomes, String> {
+        let place = self.dir.join(side);
+        let _ = std::fs::remove_dir_all(&place);
+        make_dir(&place)?;
+        if let Some(library) = library {
+            let copy = place.join(super::LIBRARY);
+            std::fs::copy(library, copy).map_err(|error| format!("{}: {error}", library.display()))?;
+        }
+        let mut outcomes = Outcomes::new();
+        let mut rest = classes;
+        loop {
+            let said = self.jvm(side, &place, rest, &outcomes)?;
+            let running = heard(&said, &mut outcomes);
+            let done = said.lines().filter(|line| line.starts_with("@done ")).count();
+            rest = &rest[done..];
+            let mapped = said.lines().find_map(|line| line.strip_prefix("@library "));
+            let is_ours = |mapped: &str| mapped.contains(&place.display().to_string());
+            if let Some(mapped) = mapped.filter(|mapped| library.is_some() != is_ours(mapped)) {
+                return Err(format!("the tests of {side} ran on {mapped}"));
+            }
+            match running {
+                None if said.contains("@end") => return Ok(outcomes),
+                None => {
+                    return Err(format!("{side}: the JVM ended outside of a test, in {:?}", rest.first()));
+                }
+                Some(test) => {
+                    outcomes.insert(test, Outcome::Failed("the JVM ended".into()));
+                }
+            }
+        }
+    }
+
+    /// The words of one JVM about classes, without the tests whose outcomes are known.
+    fn jvm(&self, side: &str, place: &Path, classes: &[String], known: &Outcomes) -> Result<String, String> {
+        let skipped = place.join("skipped");
+        let names: Vec<&str> = known.keys().map(String::as_str).collect();
+        std::fs::write(&skipped, names.join("\n"))
+            .map_err(|error| format!("{}: {error}", skipped.display()))?;
+        let temporary = pingpong::memory_dir()
+            .map_or_else(|| place.join("tmp"), |dir| dir.join(format!("java-{}", std::process::id())));
+        let _ = std::fs::remove_dir_all(&temporary);
+        make_dir(&temporary)?;
+        let log =
+            std::fs::File::create(place.join("log.txt")).map_err(|error| format!("log.txt: {error}"))?;
+        let output = Command::new("timeout")
+            .args(["--signal=KILL", &self.limit_seconds.to_string(), "java", "-XX:-CreateCoredumpOnCrash"])
+            .args(self.flags)
+            .arg(format!("-XX:ErrorFile={}", place.join("crash.txt").display()))
+            .arg(format!("-Djava.io.tmpdir={}", temporary.display()))
+            .arg(format!("-Djava.library.path={}", place.display()))
+            .args(["-cp", self.class_path, self.runner])
+            .arg(&skipped)
+            .args(classes)
+            .current_dir(&temporary)
+            .stderr(log)
+            .output()
+            .map_err(|error| format!("timeout: {error}"));
+        let _ = std::fs::remove_dir_all(&temporary);
+        let said = String::from_utf8_lossy(&output?.stdout).into_owned();
+        if said.is_empty() {
+            Err(format!("{side}: no word of the JVM; see {}", place.join("log.txt").display()))
+        } else {
+            Ok(said)
+        }
+    }
+}
+
+/// How many passed.
+pub fn passed(outcomes: &Outcomes) -> usize {
+    outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count()
+}
+
+/// Compares `ours` with `list`, the text of the file `file`: rows `test | why`. A reason that begins with `at times: ` is that
+/// of a test that may pass.
+///
+/// # Errors
+/// Which tests disagree with the list.
+pub fn judge(file: &str, list: &str, ours: &Outcomes, control: &Outcomes) -> Result<(), String> {
+    let mut listed = BTreeMap::new();
+    for row in list.lines().filter(|line| !line.is_empty() && !line.starts_with('#')) {
+        let (test, why) = row.split_once(" | ").ok_or_else(|| format!("{file}: {row}: test | why"))?;
+        if why.trim().is_empty() || listed.insert(test.trim(), why).is_some() {
+            return Err(format!("{file}: {row}: no reason, or the second row of this test"));
+        }
+    }
+    let mut wrong = Vec::new();
+    for (test, outcome) in ours {
+        let fails_there = !matches!(control.get(test), Some(Outcome::Passed));
+        match (outcome, listed.get(test.as_str())) {
+            (Outcome::Failed(said), None) if !fails_there => wrong.push(format!("{test} | fails: {said}")),
+            (Outcome::Passed, Some(why)) if !why.starts_with("at times: ") => {
+                wrong.push(format!("{test} passes: take it off {file}"));
+            }
+            _ => {}
+        }
+    }
+    let gone = listed.keys().filter(|test| !ours.contains_key(**test));
+    wrong.extend(gone.map(|test| format!("{test} is listed, but no test")));
+    wrong.extend(
+        control.keys().filter(|test| !ours.contains_key(*test)).map(|test| format!("{test} did not run")),
+    );
+    if wrong.is_empty() { Ok(()) } else { Err(format!("{file}:\n{}", wrong.join("\n"))) }
+}
+
+/// Takes what a JVM said into `outcomes`; gives the test that was running when it ended, if one was.
+fn heard(said: &str, outcomes: &mut Outcomes) -> Option<String> {
+    let mut running = None;
+    for line in said.lines() {
+        let mut words = line.splitn(3, ' ');
+        let (Some(word), Some(test)) = (words.next(), words.next()) else { continue };
+        let outcome = match word {
+            "@start" => {
+                running = Some(test.to_string());
+                continue;
+            }
+            "@pass" => Outcome::Passed,
+            "@ignored" => Outcome::Ignored,
+            "@fail" => Outcome::Failed(words.next().unwrap_or_default().to_string()),
+            _ => continue,
+        };
+        // A class that fails as a whole does so between tests.
+        if running.as_deref() == Some(test) {
+            running = None;
+        }
+        outcomes.insert(test.to_string(), outcome);
+    }
+    running
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_test_that_ends_the_jvm_is_told_from_those_before() {
+        let mut outcomes = Outcomes::new();
+        let said =
+            "@start A.one\n@pass A.one\n@start A.two\n@fail A.two java.lang.Error: no\n@done A\n@start B.x\n";
+        assert_eq!(heard(said, &mut outcomes).as_deref(), Some("B.x"));
+        assert_eq!(outcomes["A.one"], Outcome::Passed);
+        assert_eq!(outcomes["A.two"], Outcome::Failed("java.lang.Error: no".into()));
+        assert_eq!(heard("@start A.one\n@ignored A.one\n@end\n", &mut outcomes), None);
+        assert_eq!(outcomes["A.one"], Outcome::Ignored);
+    }
+
+    #[test]
+    fn a_list_says_neither_too_much_nor_too_little() {
+        let failed = || Outcome::Failed("no".into());
+        let outcomes = |rows: &[(&str, Outcome)]| {
+            rows.iter()
+                .map(|(test, outcome)| {
+                    let copy = match outcome {
+                        Outcome::Passed => Outcome::Passed,
+                        Outcome::Ignored => Outcome::Ignored,
+                        Outcome::Failed(why) => Outcome::Failed(why.clone()),
+                    };
+                    ((*test).to_string(), copy)
+                })
+                .collect::<Outcomes>()
+        };
+        let control = outcomes(&[("A.a", Outcome::Passed), ("A.b", Outcome::Passed), ("A.c", failed())]);
+        let ours = outcomes(&[("A.a", Outcome::Passed), ("A.b", failed()), ("A.c", failed())]);
+        assert_eq!(judge("list", "# rows\nA.b | missing\n", &ours, &control), Ok(()));
+        let wrong = |list: &str, ours: &Outcomes| judge("list", list, ours, &control).unwrap_err();
+        assert_eq!(wrong("", &ours), "list:\nA.b | fails: no");
+        assert_eq!(wrong("A.b | x\nA.a | x\n", &ours), "list:\nA.a passes: take it off list");
+        assert_eq!(wrong("A.b | x\nA.d | x\n", &ours), "list:\nA.d is listed, but no test");
+        assert!(wrong("A.b | x\nA.b | x\n", &ours).contains("second row"));
+        let few = outcomes(&[("A.b", failed())]);
+        assert_eq!(wrong("A.b | x\n", &few), "list:\nA.a did not run\nA.c did not run");
+    }
+}
