@@ -400,26 +400,21 @@ mod tests {
 
     #[test]
     fn a_gap_keeps_what_was_synced() {
-        let synced = (0..19).rev().find(|index| shape().draw(0, *index).sync).unwrap() + 1;
-        let mut gap = rows(&[synced, synced]);
-        let last = shape().draw(0, 19);
-        apply(&mut gap, &last);
-        assert!(judge(&shape(), &log(20), &Rows::new(), &gap, Lasting::Synced).is_err(), "it is a gap");
-        assert_eq!(keeps_synced(&shape(), &log(20), &Rows::new(), &gap), Ok(()));
-        for place in rows(&[synced, synced]).keys() {
-            let mut without = gap.clone();
-            without.remove(place);
-            let deleted = (synced..20).any(|index| {
-                (0..2).any(|thread| {
-                    let mut rows = rows(&[synced, synced]);
-                    apply(&mut rows, &shape().draw(thread, index));
-                    !rows.contains_key(place)
-                })
-            });
-            assert_eq!(keeps_synced(&shape(), &log(20), &Rows::new(), &without).is_ok(), deleted);
-        }
+        let never = Shape { sync_one_in: 0, ..shape() };
+        let mut gap = Rows::new();
+        apply(&mut gap, &never.draw(0, 19));
+        assert!(judge(&never, &log(20), &Rows::new(), &gap, Lasting::Synced).is_err(), "it is a gap");
+        assert_eq!(keeps_synced(&never, &log(20), &Rows::new(), &gap), Ok(()));
         gap.insert((0, b"t00-9999".to_vec()), Vec::new());
-        assert!(keeps_synced(&shape(), &log(20), &Rows::new(), &gap).is_err());
+        assert!(keeps_synced(&never, &log(20), &Rows::new(), &gap).is_err());
+        let always = Shape { sync_one_in: 1, ..shape() };
+        let all = rows(&[20, 19]);
+        assert_eq!(keeps_synced(&always, &log(20), &Rows::new(), &all), Ok(()));
+        for place in all.keys().filter(|place| thread_of(&place.1) == Some(0)) {
+            let mut without = all.clone();
+            without.remove(place);
+            assert!(keeps_synced(&always, &log(20), &Rows::new(), &without).is_err(), "{}", told(place));
+        }
     }
 
     #[test]
