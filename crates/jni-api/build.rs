@@ -14,6 +14,7 @@
 //! ```text
 //! Class|Class.method(JZ)V = expression        in Rust; a0, a1, ... are the arguments, env the JVM, this the object
 //! prefix Class|Class = rocksdb_name_          methods with numbers only become rocksdb_name_[set_|get_]method
+//! each Class = expression                     methods without a row of their own; {} is the method's name in words
 //! alias Class|Class.method = name             for a method whose function has another name: `set_` and `get_` go before it
 //! ```
 //! A method's name is taken without its ending `Jni`, which versions of RocksJava differ in.
@@ -183,6 +184,7 @@ struct Calls {
     /// By `Class.method(descriptor)`.
     expressions: BTreeMap<String, String>,
     prefixes: BTreeMap<String, String>,
+    patterns: BTreeMap<String, String>,
     /// By `Class.method`.
     aliases: BTreeMap<String, String>,
 }
@@ -201,6 +203,7 @@ impl Calls {
                 let key = format!("{class}.{method}");
                 let (map, key) = match kind {
                     "prefix" => (&mut calls.prefixes, class),
+                    "each" => (&mut calls.patterns, class),
                     "alias" => (&mut calls.aliases, key),
                     "" => (&mut calls.expressions, key),
                     _ => panic!("calls.txt: {row}"),
@@ -226,6 +229,9 @@ impl Calls {
         if let Some(expression) = self.expressions.get(&key) {
             used.insert(key);
             return Some(expression.clone());
+        }
+        if let Some(pattern) = self.patterns.get(native.short_class()) {
+            return Some(pattern.replace("{}", &snake(native.plain_method())));
         }
         let types = native.types();
         let prefix = self.prefixes.get(native.short_class())?;

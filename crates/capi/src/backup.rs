@@ -13,7 +13,7 @@ use outcrop::{
 };
 use std::sync::Arc;
 
-pub struct rocksdb_backup_engine_t(BackupEngine);
+pub struct rocksdb_backup_engine_t(pub BackupEngine);
 
 pub struct rocksdb_backup_engine_info_t(Vec<BackupInfo>);
 

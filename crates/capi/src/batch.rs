@@ -13,7 +13,7 @@ pub struct rocksdb_writebatch_t {
     pub batch: WriteBatch,
     pub(crate) save_points: Vec<SavePoint>,
     /// A record that would make it longer is not added. Bytes; 0: no limit.
-    pub(crate) max_bytes: usize,
+    pub max_bytes: usize,
     /// Keys without a timestamp in the default column family get one that is still to be set.
     default_stamped: bool,
     /// Why it cannot be written.

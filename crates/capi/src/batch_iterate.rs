@@ -16,7 +16,7 @@ type DeletedCf = unsafe extern "C-unwind" fn(*mut c_void, u32, Bytes, size_t);
 type LogData = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t);
 
 /// An entry of a batch, log data included.
-enum Entry<'a> {
+pub enum Entry<'a> {
     Write(Record<'a>),
     LogData(&'a [u8]),
 }
@@ -28,7 +28,7 @@ const NOOP_TAG: u8 = 0x0D;
 
 /// Calls `visit` with every entry in order until it gives false. A batch that is held decodes; its log data stands
 /// between the writes, so it is found where one write ends and the next begins.
-fn walk(batch: &WriteBatch, visit: &mut dyn FnMut(Entry<'_>) -> bool) {
+pub fn walk(batch: &WriteBatch, visit: &mut dyn FnMut(Entry<'_>) -> bool) {
     let bytes = batch.as_bytes();
     let mut at = HEADER_LEN;
     for record in batch.iter().map_while(Result::ok) {

@@ -7,7 +7,7 @@ use libc::{c_int, size_t};
 use outcrop::{Cache, CacheOptions};
 use std::sync::Arc;
 
-pub struct rocksdb_cache_t(pub(crate) Arc<Cache>);
+pub struct rocksdb_cache_t(pub Arc<Cache>);
 
 fn create(capacity: size_t, estimated_entry_charge: usize) -> *mut rocksdb_cache_t {
     hand_out(rocksdb_cache_t(Cache::new(CacheOptions { capacity, estimated_entry_charge })))

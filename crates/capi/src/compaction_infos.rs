@@ -12,8 +12,8 @@ use outcrop::{
 };
 
 /// Figures of a compaction.
-#[derive(Default)]
-pub struct rocksdb_compaction_job_stats_t(CompactionJobStats);
+#[derive(Clone, Default)]
+pub struct rocksdb_compaction_job_stats_t(pub CompactionJobStats);
 
 getters! { rocksdb_compaction_job_stats_t:
     rocksdb_compaction_job_stats_elapsed_micros -> u64 |o| o.0.elapsed_micros;
@@ -113,7 +113,7 @@ pub struct rocksdb_compactionjobinfo_t {
 }
 
 impl rocksdb_compactionjobinfo_t {
-    pub(crate) fn new(info: &CompactionJobInfo) -> rocksdb_compactionjobinfo_t {
+    pub fn new(info: &CompactionJobInfo) -> rocksdb_compactionjobinfo_t {
         let files = |infos: &[CompactionFileInfo]| {
             infos.iter().copied().map(rocksdb_compaction_file_info_t).collect()
         };

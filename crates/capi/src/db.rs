@@ -10,7 +10,7 @@ use outcrop::{ColumnFamilyHandle, Db, DbBuilder, Env, RepairOptions, TtlDb};
 use std::sync::Arc;
 
 /// A database, and the layer above it if its values expire.
-pub struct rocksdb_t(pub(crate) Arc<Db>, pub(crate) Option<Arc<TtlDb>>);
+pub struct rocksdb_t(pub Arc<Db>, pub(crate) Option<Arc<TtlDb>>);
 
 impl From<Arc<Db>> for rocksdb_t {
     fn from(db: Arc<Db>) -> rocksdb_t {

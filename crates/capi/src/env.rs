@@ -7,7 +7,7 @@ use outcrop::Env;
 use outcrop::Lane;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-pub struct rocksdb_env_t(pub(crate) Env, BottomThreads);
+pub struct rocksdb_env_t(pub Env, BottomThreads);
 
 /// Size of RocksDB's pool for compactions into the last level, kept for its getter.
 struct BottomThreads(AtomicI32);

@@ -11,11 +11,11 @@ use libc::c_char;
 use outcrop::{ExportedColumnFamily, ExportedFile, ImportColumnFamilyOptions};
 
 #[derive(Default)]
-pub struct rocksdb_export_import_files_metadata_t(ExportedColumnFamily);
+pub struct rocksdb_export_import_files_metadata_t(pub ExportedColumnFamily);
 
 #[derive(Default)]
 pub struct rocksdb_import_column_family_options_t {
-    options: ImportColumnFamilyOptions,
+    pub options: ImportColumnFamilyOptions,
     settings: Settings,
 }
 

@@ -6,7 +6,9 @@ use crate::memory::{Errptr, give_back, report, slice};
 use crate::read_options::rocksdb_readoptions_t;
 use crate::reads::rocksdb_slice_t;
 use libc::{c_char, c_uchar, size_t};
-use outcrop::{ColumnFamilyHandle, Cursor, Error, Overlay, ReadOptions, RowSource, split_ttl_value};
+use outcrop::{
+    ColumnFamilyHandle, Cursor, Error, Overlay, ReadOptions, RowSource, Snapshot, split_ttl_value,
+};
 use std::cell::RefCell;
 
 /// Bytes of the time at the end of a value.
@@ -100,14 +102,26 @@ impl rocksdb_iterator_t {
 
     /// Makes the iterator see what the database holds now. Not positioned.
     unsafe fn refresh(&mut self) -> outcrop::Result<()> {
+        // As in RocksDB it reads the present, whatever snapshot it was made with.
+        // SAFETY: the caller's contract.
+        unsafe { self.refresh_at(None) }
+    }
+
+    /// Makes the iterator see the moment of a snapshot of its database, the present for none. Not positioned.
+    ///
+    /// # Safety
+    /// As the C API: the database is still open.
+    ///
+    /// # Errors
+    /// Why there is no iterator; NotSupported over a batch.
+    pub unsafe fn refresh_at(&mut self, snapshot: Option<Snapshot>) -> outcrop::Result<()> {
         if let Some(error) = self.failed.as_ref().filter(|_| !self.unfollowed) {
             return Err(error.clone());
         }
         if self.over.is_some() {
             return Err(Error::not_supported("Refresh() is not supported"));
         }
-        // As in RocksDB a refreshed iterator reads the present, whatever snapshot it was made with.
-        self.options.snapshot = None;
+        self.options.snapshot = snapshot;
         if let Some(cf) = &self.cf {
             // SAFETY: the contract of the C API: the database outlives its iterators.
             self.iter = Some(unsafe { &*self.db }.0.cursor_cf_with(cf, &self.options)?);

@@ -21,17 +21,17 @@ use std::sync::Arc;
 /// The public fields are for other libraries above the engine that share these objects (`jni-api`).
 #[derive(Clone, Default)]
 pub struct rocksdb_options_t {
-    pub(crate) db: DbOptions,
-    pub(crate) cf: ColumnFamilyOptions,
+    pub db: DbOptions,
+    pub cf: ColumnFamilyOptions,
     pub parts: ColumnFamilyParts,
-    pub(crate) env: Option<Env>,
+    pub env: Option<Env>,
     /// Objects that databases opened under these options share.
     pub(crate) objects: DbObjects,
     pub(crate) settings: Settings,
     /// Listeners to the events of databases opened under these options.
-    pub(crate) listeners: Vec<Arc<dyn EventListener>>,
+    pub listeners: Vec<Arc<dyn EventListener>>,
     /// Texts that only their getters want, by name.
-    pub(crate) texts: std::collections::BTreeMap<&'static str, CString>,
+    pub texts: std::collections::BTreeMap<&'static str, CString>,
     /// Given by `enable_statistics`, shared with the databases opened under these options.
     pub statistics: Option<Arc<Statistics>>,
 }
@@ -64,7 +64,7 @@ impl rocksdb_options_t {
     ///
     /// # Errors
     /// NotSupported naming an option that was set to what the engine cannot do.
-    pub(crate) fn descriptor(&self, name: &str) -> Result<ColumnFamilyDescriptor> {
+    pub fn descriptor(&self, name: &str) -> Result<ColumnFamilyDescriptor> {
         self.settings.check()?;
         Ok(ColumnFamilyDescriptor {
             name: name.to_string(),
@@ -550,7 +550,8 @@ impl rocksdb_options_t {
 }
 
 /// Options as they were loaded, with what they ask for that the engine cannot do.
-fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> rocksdb_options_t {
+/// The options of column family `family` of an OPTIONS file, with those of the database.
+pub fn loaded(loaded: &LoadedOptions, family: usize, cache: Option<&Arc<Cache>>) -> rocksdb_options_t {
     let cf = loaded.families[family].1.clone();
     let mut options = rocksdb_options_t { db: loaded.db.clone(), cf, ..Default::default() };
     options.parts.block_cache = cache.cloned();

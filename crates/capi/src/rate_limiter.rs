@@ -6,7 +6,7 @@ use libc::c_int;
 use outcrop::{RateLimiter, RateLimiterMode, RateLimiterOptions};
 use std::sync::Arc;
 
-pub struct rocksdb_ratelimiter_t(pub(crate) Arc<RateLimiter>);
+pub struct rocksdb_ratelimiter_t(pub Arc<RateLimiter>);
 
 /// A limiter; a rate that is not above 0 becomes 1, as RocksDB's answer to it is undefined.
 fn create(

@@ -8,11 +8,13 @@ use outcrop::{Error, ReadOptions, Result, Snapshot, TableFilter, Timestamp};
 
 #[derive(Clone, Default)]
 pub struct rocksdb_readoptions_t {
-    options: ReadOptions,
+    pub options: ReadOptions,
     /// Iterators see what is written after their creation once they are positioned anew.
     pub(crate) tailing: bool,
     settings: Settings,
     request_id: Vec<u8>,
+    /// Handles of objects that the library above set options by, for getters that give them back.
+    pub given: [i64; 6],
     /// Of `timestamp`, and of `iter_start_ts`: reads fail with it.
     bad_timestamps: [Option<Error>; 2],
     /// For its getters: reads fail with it.
@@ -36,7 +38,7 @@ impl rocksdb_readoptions_t {
 
 /// Laid out as the snapshot: transactions give out copies of those they have.
 #[repr(transparent)]
-pub struct rocksdb_snapshot_t(pub(crate) Snapshot);
+pub struct rocksdb_snapshot_t(pub Snapshot);
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_readoptions_create() -> *mut rocksdb_readoptions_t {

@@ -16,7 +16,7 @@ pub struct rocksdb_table_properties_t {
 }
 
 impl rocksdb_table_properties_t {
-    pub(crate) fn new(properties: &TableProperties) -> rocksdb_table_properties_t {
+    pub fn new(properties: &TableProperties) -> rocksdb_table_properties_t {
         let all = properties.to_pairs(0);
         let is_collected = |name: &str| !NUMBERS.contains(&name) && !TEXTS.contains(&name);
         let collected = all.iter().filter(|(name, _)| is_collected(name));

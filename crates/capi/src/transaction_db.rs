@@ -24,7 +24,7 @@ use outcrop::{OptimisticTransactionDb, TransactionDb};
 #[repr(C)]
 pub struct rocksdb_transactiondb_t {
     pub(crate) base: rocksdb_t,
-    pub(crate) db: TransactionDb,
+    pub db: TransactionDb,
 }
 
 /// Begins with the plain database, too.

@@ -26,13 +26,14 @@ impl rocksdb_writebatch_wi_t {
     ///
     /// # Safety
     /// It is alive, as the contract of the C API says of whatever it is of.
-    pub(crate) unsafe fn get<'b>(&self) -> &'b IndexedBatch {
+    pub unsafe fn get<'b>(&self) -> &'b IndexedBatch {
         // SAFETY: the caller's contract.
         unsafe { &*self.batch }
     }
 }
 
-fn create(options: IndexedBatchOptions) -> *mut rocksdb_writebatch_wi_t {
+/// A new batch, until `rocksdb_writebatch_wi_destroy`.
+pub fn create_indexed(options: IndexedBatchOptions) -> *mut rocksdb_writebatch_wi_t {
     hand_out(rocksdb_writebatch_wi_t { batch: hand_out(IndexedBatch::new(options)) })
 }
 
@@ -41,7 +42,7 @@ pub extern "C" fn rocksdb_writebatch_wi_create(
     _reserved_bytes: size_t,
     overwrite_keys: Flag,
 ) -> *mut rocksdb_writebatch_wi_t {
-    boundary!(create(IndexedBatchOptions {
+    boundary!(create_indexed(IndexedBatchOptions {
         overwrite_key: overwrite_keys.is_set(),
         ..IndexedBatchOptions::default()
     }))
@@ -55,7 +56,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_create_with_params(
     max_bytes: size_t,
     _protection_bytes_per_key: size_t,
 ) -> *mut rocksdb_writebatch_wi_t {
-    boundary!(create(IndexedBatchOptions {
+    boundary!(create_indexed(IndexedBatchOptions {
         overwrite_key: overwrite_key.is_set(),
         max_bytes,
         backup_comparator: backup_index_comparator.as_ref().map_or_else(Default::default, |c| c.order()),

@@ -18,7 +18,8 @@ use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{Ticker, Watch};
-use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions, blob};
+use outcrop_table::{Loading, TableIterOptions, TableProperties, TableReader, TableReaderOptions, blob};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 
@@ -210,6 +211,45 @@ impl Db {
     /// Those of a flush, and what keeps the database from being written; NotSupported for one that is only read.
     pub fn live_files_storage_info(&self, options: &LiveFilesOptions) -> Result<LiveFiles> {
         live_files::storage_info(self.core(), options)
+    }
+
+    /// The properties of the tables of column family `cf`, by path. With `ranges` only those of tables that have keys in one of them, from its
+    /// first key to its second, inclusive. Tables that are not open are opened.
+    ///
+    /// ```
+    /// # use outcrop::{Db, Env};
+    /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+    /// db.put("a", "1")?;
+    /// db.flush()?;
+    /// let tables = db.properties_of_tables_cf(db.default_column_family(), None)?;
+    /// assert!(tables.values().all(|table| table.num_entries == 1));
+    /// let beyond = db.properties_of_tables_cf(db.default_column_family(), Some(&[(b"b", b"c")]))?;
+    /// assert_eq!((tables.len(), beyond.len()), (1, 0));
+    /// # outcrop::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// IoError or Corruption if a table cannot be opened; InvalidArgument if the column family is of another database.
+    pub fn properties_of_tables_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        ranges: Option<&[(&[u8], &[u8])]>,
+    ) -> Result<BTreeMap<PathBuf, Arc<TableProperties>>> {
+        let ctx = &self.core().ctx;
+        ctx.check_owns(cf)?;
+        let view = cf.superversion.load_full();
+        let (compare, mut found) = (|a: &[u8], b: &[u8]| cf.comparator.compare(a, b), BTreeMap::new());
+        for (_, file) in view.version.files() {
+            let (smallest, largest) = (user_key(&file.smallest), user_key(&file.largest));
+            let overlaps = |range: &(&[u8], &[u8])| {
+                compare(largest, range.0).is_ge() && compare(smallest, range.1).is_le()
+            };
+            if ranges.is_none_or(|ranges| ranges.iter().any(overlaps)) {
+                let properties = ctx.tables.open(cf, file)?.properties().clone();
+                found.insert(file.path(&ctx.path), Arc::new(properties));
+            }
+        }
+        Ok(found)
     }
 
     /// How many levels the default column family has.

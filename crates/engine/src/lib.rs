@@ -157,6 +157,7 @@ pub use backup::options::{
     SharedFileCheck, SharedFileNaming,
 };
 pub use batch::codec::{Op, Record, WriteBatch};
+pub use batch::entries::BatchEntries;
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
 pub use batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 pub use batch::save_point::SavePoint;

@@ -4,7 +4,6 @@ use crate::env::Env;
 use crate::glue::{Answer, bytes_at, object};
 use crate::slices::JavaSlice;
 use jni_sys::{jint, jlong, jobject};
-use std::borrow::Cow;
 use std::ffi::c_char;
 
 /// Bytes of Java's, wherever they are.
@@ -37,20 +36,67 @@ pub(crate) fn slice(handle: jlong) -> Bytes {
     Bytes::Slice(handle)
 }
 
+/// Bytes of so many or fewer are copied without an allocation: most keys, and many values.
+const SHORT: usize = 128;
+
+/// Bytes for as long as a call takes: a copy of those of an array, or where they are.
+pub(crate) enum Held<'a> {
+    Short([u8; SHORT], usize),
+    Long(Vec<u8>),
+    Lent(&'a [u8]),
+}
+
+impl Held<'_> {
+    fn copied(env: Env, array: jobject, offset: jint, len: jint) -> Answer<Self> {
+        match usize::try_from(len) {
+            Ok(len) if len <= SHORT => {
+                let mut bytes = [0; SHORT];
+                env.copy(array, offset, &mut bytes[..len])?;
+                Ok(Held::Short(bytes, len))
+            }
+            _ => Ok(Held::Long(env.bytes(array, offset, len)?)),
+        }
+    }
+}
+
+impl Default for Held<'_> {
+    fn default() -> Self {
+        Held::Lent(&[])
+    }
+}
+
+impl std::ops::Deref for Held<'_> {
+    type Target = [u8];
+
+    fn deref(&self) -> &[u8] {
+        match self {
+            Held::Short(bytes, len) => &bytes[..*len],
+            Held::Long(bytes) => bytes,
+            Held::Lent(bytes) => bytes,
+        }
+    }
+}
+
+impl AsRef<[u8]> for Held<'_> {
+    fn as_ref(&self) -> &[u8] {
+        self
+    }
+}
+
 impl Bytes {
-    pub(crate) fn get<'a>(self, env: Env) -> Answer<Cow<'a, [u8]>> {
+    pub(crate) fn get<'a>(self, env: Env) -> Answer<Held<'a>> {
         self.named(env, "key")
     }
 
     /// `name` is what an error calls a buffer that is not direct.
-    pub(crate) fn named<'a>(self, env: Env, name: &str) -> Answer<Cow<'a, [u8]>> {
+    pub(crate) fn named<'a>(self, env: Env, name: &str) -> Answer<Held<'a>> {
         Ok(match self {
-            Bytes::Array(array, offset, len) => Cow::Owned(env.bytes(array, offset, len)?),
-            Bytes::Whole(array) => Cow::Owned(env.all_bytes(array)?),
-            Bytes::Buffer(buffer, offset, len) => Cow::Borrowed(&*env.buffer(buffer, offset, len, name)?),
+            Bytes::Array(array, offset, len) => Held::copied(env, array, offset, len)?,
+            Bytes::Whole(array) => Held::copied(env, array, 0, env.length(array)?)?,
+            Bytes::Buffer(buffer, offset, len) => Held::Lent(&*env.buffer(buffer, offset, len, name)?),
             Bytes::Slice(handle) => {
                 let bytes = object::<JavaSlice>(handle).bytes();
-                Cow::Borrowed(bytes_at(bytes.as_ptr().cast(), bytes.len()))
+                Held::Lent(bytes_at(bytes.as_ptr().cast(), bytes.len()))
             }
         })
     }

@@ -2,8 +2,9 @@
 
 use crate::db::db;
 use crate::env::{Env, jni};
-use crate::glue::{Answer, c_text, checked};
+use crate::glue::{Answer, c_text, checked, object};
 use jni_sys::{jboolean, jint, jlong, jobject, jvalue};
+use outcrop::{BackupEngine, CreateBackupOptions};
 use outcrop_capi as c;
 
 pub(crate) fn options(env: Env, path: jobject) -> Answer<jlong> {
@@ -102,4 +103,37 @@ pub(crate) fn restore(
             ),
         }
     })
+}
+
+/// As the application describes it.
+pub(crate) fn create_described(
+    env: Env,
+    engine: jlong,
+    handle: jlong,
+    metadata: jobject,
+    flush: jboolean,
+) -> Answer<()> {
+    let options = CreateBackupOptions {
+        flush_before_backup: flush,
+        app_metadata: env.text(metadata)?.into_bytes(),
+        ..CreateBackupOptions::default()
+    };
+    self::engine(engine).create_backup_with(crate::db::engine(handle), &options)?;
+    Ok(())
+}
+
+fn engine<'a>(handle: jlong) -> &'a BackupEngine {
+    &object::<c::rocksdb_backup_engine_t>(handle).0
+}
+
+pub(crate) fn corrupted(handle: jlong) -> Answer<Vec<jint>> {
+    Ok(engine(handle).corrupted_backups().into_iter().map(|(id, _)| id as jint).collect())
+}
+
+pub(crate) fn delete(handle: jlong, backup: jint) -> Answer<()> {
+    Ok(engine(handle).delete_backup(backup as u32)?)
+}
+
+pub(crate) fn collect_garbage(handle: jlong) -> Answer<()> {
+    Ok(engine(handle).garbage_collect()?)
 }

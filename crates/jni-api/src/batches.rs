@@ -3,8 +3,10 @@
 use crate::args::{AsC, Bytes};
 use crate::db::{Write, add};
 use crate::env::Env;
-use crate::glue::{Answer, bytes_at, checked, take_bytes};
+use crate::glue::{Answer, Thrown, bytes_at, checked, object, take_bytes};
+use crate::status::Status;
 use jni_sys::{jint, jlong, jobject, jvalue};
+use outcrop::IndexedBatchOptions;
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_writebatch_t, rocksdb_writebatch_wi_t};
 
@@ -30,8 +32,14 @@ pub(crate) fn write(
 ) -> Answer<()> {
     let key = key.get(env)?;
     let value = value.map_or(Ok(Default::default()), |value| value.named(env, "value"))?;
-    add(batch as *mut rocksdb_writebatch_t, family as *mut _, write, &key, &value);
-    Ok(())
+    let own = object::<rocksdb_writebatch_t>(batch);
+    let before = own.batch.count();
+    add(own, family as *mut _, write, &key, &value);
+    // The C functions have no place for an error.
+    match own.max_bytes > 0 && own.batch.count() == before {
+        true => Err(Thrown::Status(Status::parse("Operation aborted: Memory limit reached"))),
+        false => Ok(()),
+    }
 }
 
 /// A write to a batch with an index.
@@ -45,25 +53,22 @@ pub(crate) fn write_indexed(
 ) -> Answer<()> {
     let key = key.get(env)?;
     let value = value.map_or(Ok(Default::default()), |value| value.named(env, "value"))?;
-    let (batch, cf) = (batch as *mut rocksdb_writebatch_wi_t, family as *mut _);
-    let ((k, kl), (v, vl)) = ((key.c(), key.len()), (value.c(), value.len()));
-    // SAFETY: see `glue`.
-    unsafe {
-        match (write, family == 0) {
-            (Write::Put, false) => c::rocksdb_writebatch_wi_put_cf(batch, cf, k, kl, v, vl),
-            (Write::Put, true) => c::rocksdb_writebatch_wi_put(batch, k, kl, v, vl),
-            (Write::Merge, false) => c::rocksdb_writebatch_wi_merge_cf(batch, cf, k, kl, v, vl),
-            (Write::Merge, true) => c::rocksdb_writebatch_wi_merge(batch, k, kl, v, vl),
-            (Write::Delete, false) => c::rocksdb_writebatch_wi_delete_cf(batch, cf, k, kl),
-            (Write::Delete, true) => c::rocksdb_writebatch_wi_delete(batch, k, kl),
-            (Write::SingleDelete, false) => c::rocksdb_writebatch_wi_singledelete_cf(batch, cf, k, kl),
-            (Write::SingleDelete, true) => c::rocksdb_writebatch_wi_singledelete(batch, k, kl),
-            (Write::DeleteRange, _) => {
-                return crate::glue::not_implemented("DeleteRange unsupported in WriteBatchWithIndex");
-            }
+    let batch = indexed(batch);
+    let cf = (family != 0).then(|| &object::<c::rocksdb_column_family_handle_t>(family).0);
+    let added = match (write, cf) {
+        (Write::Put, Some(cf)) => batch.put_cf(cf, key, value),
+        (Write::Put, None) => batch.put(key, value),
+        (Write::Merge, Some(cf)) => batch.merge_cf(cf, key, value),
+        (Write::Merge, None) => batch.merge(key, value),
+        (Write::Delete, Some(cf)) => batch.delete_cf(cf, key),
+        (Write::Delete, None) => batch.delete(key),
+        (Write::SingleDelete, Some(cf)) => batch.single_delete_cf(cf, key),
+        (Write::SingleDelete, None) => batch.single_delete(key),
+        (Write::DeleteRange, _) => {
+            return crate::glue::not_implemented("DeleteRange unsupported in WriteBatchWithIndex");
         }
-    }
-    Ok(())
+    };
+    Ok(added?)
 }
 
 pub(crate) fn put_log_data(env: Env, batch: jlong, bytes: Bytes, indexed: bool) -> Answer<()> {
@@ -176,4 +181,25 @@ pub(crate) fn iterator(batch: jlong, family: jlong, base: jlong, options: jlong)
             ),
         }
     } as jlong)
+}
+
+/// A batch with an index in the order of a comparator in Java, for keys without a column family.
+pub(crate) fn create_ordered(comparator: jlong, kind: i8, overwrite_key: bool) -> Answer<jlong> {
+    let backup_comparator = crate::objects::comparator(comparator, kind)?;
+    let options = IndexedBatchOptions { overwrite_key, backup_comparator, ..IndexedBatchOptions::default() };
+    Ok(c::create_indexed(options) as jlong)
+}
+
+fn indexed<'a>(batch: jlong) -> &'a outcrop::IndexedBatch {
+    // SAFETY: see `glue`.
+    unsafe { object::<rocksdb_writebatch_wi_t>(batch).get() }
+}
+
+pub(crate) fn pop_save_point(batch: jlong) -> Answer<()> {
+    Ok(indexed(batch).pop_save_point()?)
+}
+
+pub(crate) fn set_max_bytes(batch: jlong, max_bytes: jlong) -> Answer<()> {
+    indexed(batch).set_max_bytes(usize::try_from(max_bytes).unwrap_or(0));
+    Ok(())
 }

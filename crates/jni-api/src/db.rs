@@ -5,11 +5,14 @@ use crate::env::Env;
 use crate::glue::{Answer, Give, Thrown, bytes_at, c_text, checked, handle, object, take_bytes};
 use crate::status::Status;
 use jni_sys::{jint, jlong, jobject};
+use outcrop::Db;
 use outcrop_capi as c;
-use outcrop_capi::{rocksdb_column_family_handle_t as Family, rocksdb_options_t, rocksdb_t};
+use outcrop_capi::{
+    rocksdb_column_family_handle_t, rocksdb_column_family_handle_t as Family, rocksdb_options_t, rocksdb_t,
+};
 use std::ffi::{CString, c_char};
 use std::ptr::null_mut;
-use std::sync::OnceLock;
+use std::sync::{Arc, OnceLock};
 
 /// The object behind a database's handle.
 pub(crate) struct JavaDb {
@@ -25,6 +28,41 @@ pub(crate) enum Layer {
     Plain,
     Transactional(*mut c::rocksdb_transactiondb_t),
     Optimistic(*mut c::rocksdb_optimistictransactiondb_t),
+}
+
+/// A handle of a database that the engine lends to a callback.
+pub(crate) struct Lent {
+    own: Box<JavaDb>,
+    _db: Box<rocksdb_t>,
+}
+
+impl Lent {
+    pub(crate) fn handle(&self) -> jlong {
+        &raw const *self.own as jlong
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        // SAFETY: see `glue`. The database itself stays open.
+        unsafe { c::rocksdb_column_family_handle_destroy(self.own.default) };
+    }
+}
+
+impl JavaDb {
+    pub(crate) fn lent(db: &Arc<Db>) -> Lent {
+        let mut lent = Box::new(rocksdb_t::from(db.clone()));
+        // SAFETY: see `glue`.
+        let default = unsafe { c::rocksdb_get_default_column_family_handle(&raw mut *lent) };
+        let name = db.path().to_string_lossy().into_owned();
+        Lent { own: Box::new(JavaDb { db: &raw mut *lent, default, layer: Layer::Plain, name }), _db: lent }
+    }
+}
+
+/// The engine's database.
+pub(crate) fn engine<'a>(handle: jlong) -> &'a Arc<Db> {
+    // SAFETY: see `glue`.
+    unsafe { &(*object::<JavaDb>(handle).db).0 }
 }
 
 pub(crate) fn db(handle: jlong) -> *mut rocksdb_t {
@@ -55,6 +93,8 @@ pub(crate) struct Families {
     names: Vec<CString>,
     options: Vec<*const rocksdb_options_t>,
     handles: Vec<*mut Family>,
+    /// For each that was named, its place among those: one that is named twice is opened once, with its first options, as in RocksDB.
+    places: Vec<usize>,
 }
 
 impl Families {
@@ -64,7 +104,29 @@ impl Families {
         if names.len() != options.len() {
             return Err(crate::glue::illegal("there are not as many options as column families"));
         }
-        Ok(Families { handles: vec![null_mut(); names.len()], names, options })
+        let mut families =
+            Families { names: Vec::new(), options: Vec::new(), handles: Vec::new(), places: Vec::new() };
+        for (name, options) in names.into_iter().zip(options) {
+            let known = families.names.iter().position(|known| *known == name);
+            families.places.push(known.unwrap_or(families.names.len()));
+            if known.is_none() {
+                families.names.push(name);
+                families.options.push(options);
+            }
+        }
+        families.handles = vec![null_mut(); families.names.len()];
+        Ok(families)
+    }
+
+    /// A handle for each that was named, once they are open.
+    fn opened(&self) -> impl Iterator<Item = jlong> {
+        self.places.iter().enumerate().map(|(named, place)| {
+            let first = self.handles[*place];
+            match self.places[..named].contains(place) {
+                false => first as jlong,
+                true => handle(rocksdb_column_family_handle_t(object::<Family>(first as jlong).0.clone())),
+            }
+        })
     }
 
     pub(crate) fn count(&self) -> jint {
@@ -121,8 +183,7 @@ pub(crate) fn open_families(
             error,
         )
     })?;
-    let handles = families.handles.iter().map(|handle| *handle as jlong);
-    Ok(std::iter::once(opened(db, layer, &path)).chain(handles).collect())
+    Ok(std::iter::once(opened(db, layer, &path)).chain(families.opened()).collect())
 }
 
 /// Closes a database; the next call with the handle is [`dispose`].
@@ -176,7 +237,7 @@ pub(crate) fn list(env: Env, options: jlong, path: jobject) -> Answer<jobject> {
 }
 
 pub(crate) fn create_family(env: Env, db: jlong, name: Bytes, options: jlong) -> Answer<jlong> {
-    let name = c_text(name.get(env)?.into_owned())?;
+    let name = c_text(&*name.get(env)?)?;
     let (own, options) = (object::<JavaDb>(db), options as *const _);
     // SAFETY: see `glue`.
     let made = checked(|error| unsafe {

@@ -1,9 +1,11 @@
 //! The functions of the JVM that natives need: arrays, texts, objects, exceptions.
 
+use crate::callbacks::Global;
 use crate::glue::{Answer, Give, Thrown, illegal};
 use crate::status::Status;
 use jni_sys::{JNIEnv, jbyte, jclass, jint, jlong, jobject, jsize, jvalue};
 use std::ffi::CString;
+use std::sync::OnceLock;
 
 /// The JVM, as the thread of the call sees it.
 #[derive(Clone, Copy)]
@@ -17,6 +19,9 @@ macro_rules! jni {
     };
 }
 pub(crate) use jni;
+
+/// The class loader of the jar.
+pub(crate) static LOADER: OnceLock<Global> = OnceLock::new();
 
 /// A name or a signature for the JVM: none has a NUL.
 fn name(text: &str) -> CString {
@@ -34,8 +39,18 @@ impl Env {
         if jni!(self, ExceptionCheck) { Err(Thrown::Pending) } else { Ok(()) }
     }
 
+    /// A class of the jar, or of Java. On a thread of the engine the JVM looks for it where the program began, and there the jar need not be.
     pub(crate) fn class(self, class: &str) -> Answer<jclass> {
-        self.given(jni!(self, FindClass, name(class).as_ptr()))
+        let found = jni!(self, FindClass, name(class).as_ptr());
+        match LOADER.get() {
+            Some(loader) if found.is_null() => {
+                jni!(self, ExceptionClear);
+                let class = jvalue { l: self.new_text(&class.replace('/', "."))? };
+                let signature = "(Ljava/lang/String;)Ljava/lang/Class;";
+                self.call(loader.object(), "loadClass", signature, &[class])
+            }
+            _ => self.given(found),
+        }
     }
 
     pub(crate) fn new_bytes(self, bytes: &[u8]) -> Answer<jobject> {
@@ -71,11 +86,18 @@ impl Env {
 
     /// A part of a `byte[]`.
     pub(crate) fn bytes(self, array: jobject, offset: jint, len: jint) -> Answer<Vec<u8>> {
-        self.length(array)?;
         let mut bytes = vec![0u8; usize::try_from(len).map_err(|_| illegal("a length is negative"))?];
-        jni!(self, GetByteArrayRegion, array, offset, len, bytes.as_mut_ptr().cast());
-        self.check()?;
+        self.copy(array, offset, &mut bytes)?;
         Ok(bytes)
+    }
+
+    /// The same into `target`, which has the length of the part.
+    pub(crate) fn copy(self, array: jobject, offset: jint, target: &mut [u8]) -> Answer<()> {
+        if array.is_null() {
+            return Err(Thrown::Java("java/lang/NullPointerException", "an array is null".into()));
+        }
+        jni!(self, GetByteArrayRegion, array, offset, target.len() as jsize, target.as_mut_ptr().cast());
+        self.check()
     }
 
     /// All of a `byte[]`.
@@ -204,6 +226,23 @@ impl Env {
         let given = jni!(self, CallObjectMethodA, object, id, arguments.as_ptr());
         self.check()?;
         Ok(given)
+    }
+
+    /// A `Map` of the pairs, in their order.
+    pub(crate) fn new_map(
+        self,
+        pairs: impl IntoIterator<Item = Answer<(jobject, jobject)>>,
+    ) -> Answer<jobject> {
+        let map = self.new_object("java/util/LinkedHashMap", "()V", &[])?;
+        for pair in pairs {
+            let (key, value) = pair?;
+            let signature = "(Ljava/lang/Object;Ljava/lang/Object;)Ljava/lang/Object;";
+            let old = self.call(map, "put", signature, &[jvalue { l: key }, jvalue { l: value }])?;
+            for used in [key, value, old] {
+                jni!(self, DeleteLocalRef, used);
+            }
+        }
+        Ok(map)
     }
 
     /// `org.rocksdb.Status`.

@@ -10,12 +10,12 @@
 //! Java's, once in so many entries. The state's kind is configured after the filter's factory was given to the options, and once.
 //! Source: Flink's fork of RocksDB, `utilities/flink/flink_compaction_filter.cc`.
 
-use crate::env::{Env, jni};
-use crate::glue::{Answer, c_text, dispose, handle, illegal, object};
-use crate::objects::{Filter, Global};
+use crate::callbacks::{Global, Method};
+use crate::env::Env;
+use crate::glue::{Answer, dispose, handle, illegal, object};
+use crate::objects::Filter;
 use jni_sys::{jint, jlong, jobject, jvalue};
 use outcrop::{CompactionFilter, FilterDecision};
-use std::ptr::null_mut;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 /// `FlinkCompactionFilter.Config`.
@@ -95,6 +95,7 @@ pub(crate) fn configure(env: Env, holder: jlong, settings: &Settings) -> Answer<
 pub(crate) fn create(env: Env, holder: jlong, clock: jobject) -> Answer<jlong> {
     let filter = FlinkFilter {
         holder: object::<Holder>(holder).clone(),
+        current_timestamp: Method::of(env, clock, c"currentTimestamp", c"()J")?,
         clock: Global::new(env, clock)?,
         now: Mutex::new(Now { read_in: 0, millis: i64::MIN }),
         java_elements: OnceLock::new(),
@@ -105,9 +106,28 @@ pub(crate) fn create(env: Env, holder: jlong, clock: jobject) -> Answer<jlong> {
 struct FlinkFilter {
     holder: Holder,
     clock: Global,
+    current_timestamp: Method,
     now: Mutex<Now>,
-    /// The `ListElementFilter` that Java made for this filter; `None` if it threw.
-    java_elements: OnceLock<Option<Global>>,
+    /// The `ListElementFilter` that Java made for this filter; `None` if that threw.
+    java_elements: OnceLock<Option<ListElements>>,
+}
+
+/// `FlinkCompactionFilter.ListElementFilter`.
+struct ListElements {
+    object: Global,
+    next_unexpired_offset: Method,
+}
+
+impl ListElements {
+    /// Has a `ListElementFilterFactory` make one.
+    fn of(factory: &Global) -> Option<ListElements> {
+        factory.run(|env, factory| {
+            let signature = "()Lorg/rocksdb/FlinkCompactionFilter$ListElementFilter;";
+            let made = env.given(env.call(factory, "createListElementFilter", signature, &[])?)?;
+            let next_unexpired_offset = Method::of(env, made, c"nextUnexpiredOffset", c"([BJJ)I")?;
+            Ok(ListElements { object: Global::new(env, made)?, next_unexpired_offset })
+        })
+    }
 }
 
 struct Now {
@@ -122,7 +142,8 @@ impl FlinkFilter {
         let mut now = self.now.lock().unwrap_or_else(PoisonError::into_inner);
         if now.read_in <= 0 {
             now.read_in = config.entries_per_time;
-            if let Some(millis) = call_long(&self.clock, "currentTimestamp", "()J", |_| Ok(Vec::new())) {
+            let read = self.clock.run(|env, clock| self.current_timestamp.call_long(env, clock, &[]));
+            if let Some(millis) = read {
                 now.millis = millis;
             }
         }
@@ -137,23 +158,10 @@ impl FlinkFilter {
             Elements::Unknown => return None,
             Elements::Java(factory) => factory,
         };
-        let made = self.java_elements.get_or_init(|| {
-            let signature = "()Lorg/rocksdb/FlinkCompactionFilter$ListElementFilter;";
-            factory.with(|env, object| {
-                jni!(env, PushLocalFrame, 16);
-                let made = env
-                    .call(object, "createListElementFilter", signature, &[])
-                    .and_then(|filter| Global::new(env, env.given(filter)?));
-                if made.is_err() {
-                    jni!(env, ExceptionDescribe);
-                    jni!(env, ExceptionClear);
-                }
-                jni!(env, PopLocalFrame, null_mut());
-                made.ok()
-            })
-        });
-        let offset = call_long(made.as_ref()?, "nextUnexpiredOffset", "([BJJ)I", |env| {
-            Ok(vec![jvalue { l: env.new_bytes(list)? }, jvalue { j: ttl }, jvalue { j: now }])
+        let made = self.java_elements.get_or_init(|| ListElements::of(factory)).as_ref()?;
+        let offset = made.object.run(|env, object| {
+            let arguments = [jvalue { l: env.new_bytes(list)? }, jvalue { j: ttl }, jvalue { j: now }];
+            made.next_unexpired_offset.call_int(env, object, &arguments)
         })?;
         usize::try_from(offset).ok()
     }
@@ -186,38 +194,6 @@ impl CompactionFilter for FlinkFilter {
         let now = self.now(config);
         matches!(config.state, State::List(_)) && expired(operand, config.timestamp_offset, config.ttl, now)
     }
-}
-
-/// `object.method(arguments)` from a thread of the engine, which gives a number. `None` if it throws: the JVM prints the
-/// exception then.
-pub(crate) fn call_long(
-    object: &Global,
-    method: &str,
-    signature: &str,
-    arguments: impl FnOnce(Env) -> Answer<Vec<jvalue>>,
-) -> Option<jlong> {
-    object.with(|env, object| {
-        jni!(env, PushLocalFrame, 16);
-        let gives_int = signature.ends_with('I');
-        let called = (|| {
-            let arguments = arguments(env)?;
-            let class = jni!(env, GetObjectClass, object);
-            let (method, signature) = (c_text(method)?, c_text(signature)?);
-            let id = jni!(env, GetMethodID, class, method.as_ptr(), signature.as_ptr());
-            env.check()?;
-            let given = match gives_int {
-                true => jni!(env, CallIntMethodA, object, id, arguments.as_ptr()).into(),
-                false => jni!(env, CallLongMethodA, object, id, arguments.as_ptr()),
-            };
-            env.check().map(|()| given)
-        })();
-        if called.is_err() {
-            jni!(env, ExceptionDescribe);
-            jni!(env, ExceptionClear);
-        }
-        jni!(env, PopLocalFrame, null_mut());
-        called.ok()
-    })
 }
 
 /// Whether the time at `offset` of `bytes` and `ttl` together are over. Bytes that have no time there never expire.

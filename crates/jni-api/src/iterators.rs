@@ -2,10 +2,10 @@
 
 use crate::args::{AsC, Bytes};
 use crate::env::Env;
-use crate::glue::{Answer, bytes_at, checked};
+use crate::glue::{Answer, bytes_at, checked, object};
 use jni_sys::{jint, jlong};
 use outcrop_capi as c;
-use outcrop_capi::rocksdb_iterator_t;
+use outcrop_capi::{rocksdb_iterator_t, rocksdb_snapshot_t};
 
 pub(crate) fn seek(env: Env, iterator: jlong, key: Bytes, backward: bool) -> Answer<()> {
     let key = key.get(env)?;
@@ -39,4 +39,11 @@ pub(crate) fn value<'a>(iterator: jlong) -> &'a [u8] {
 
 pub(crate) fn fill(env: Env, target: Bytes, bytes: &[u8]) -> Answer<jint> {
     target.fill(env, bytes)
+}
+
+/// Makes the iterator see the moment of a snapshot, the present for 0.
+pub(crate) fn refresh(iterator: jlong, snapshot: jlong) -> Answer<()> {
+    let snapshot = (snapshot != 0).then(|| object::<rocksdb_snapshot_t>(snapshot).0.clone());
+    // SAFETY: see `glue`.
+    Ok(unsafe { object::<rocksdb_iterator_t>(iterator).refresh_at(snapshot) }?)
 }

@@ -15,8 +15,9 @@ use crate::args::{direct, part, slice, start, whole};
 use crate::db::db;
 use crate::glue::{checked, dispose, enter, handle, not_implemented, object, to};
 use crate::{
-    backups, batches, db, files, filter_factories, flink, iterators, objects, options, slices, statistics,
-    transactions, ttl, versions,
+    backups, batch_iterators, batches, db, files, filters, flink, handlers, iterators, jobs, limits,
+    listeners, metadata, objects, option_files, option_lists, options, perf, slices, statistics,
+    table_configs, tables, transactions, ttl, versions,
 };
 use jni_sys::{JNIEnv, jboolean, jbyte, jchar, jdouble, jint, jlong, jobject};
 

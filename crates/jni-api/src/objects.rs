@@ -1,8 +1,9 @@
 //! Objects that options hold: comparators, merge operators, filters, tables, caches, environments, loggers.
 
+use crate::callbacks::Global;
 use crate::env::{Env, jni};
 use crate::glue::{Answer, Thrown, bytes_at, c_text, dispose, handle, illegal, not_implemented, object};
-use jni_sys::{JNIInvokeInterface_, JavaVM, jboolean, jbyte, jdouble, jint, jlong, jobject, jvalue};
+use jni_sys::{jboolean, jbyte, jdouble, jint, jlong, jobject, jvalue};
 use outcrop::{CompactionFilter, Comparator, FilterDecision, MergeOperator, UserComparator};
 use outcrop_base::builtin_merge;
 use outcrop_capi as c;
@@ -12,44 +13,6 @@ use std::cmp::Ordering;
 use std::ffi::{c_char, c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::Arc;
-
-/// An object of Java's that outlives the call that gave it.
-pub(crate) struct Global {
-    vm: *mut JavaVM,
-    object: jobject,
-}
-
-// SAFETY: the JVM lets any attached thread use a global reference.
-unsafe impl Send for Global {}
-// SAFETY: as above.
-unsafe impl Sync for Global {}
-
-impl Global {
-    pub(crate) fn new(env: Env, object: jobject) -> Answer<Global> {
-        let mut vm = null_mut();
-        jni!(env, GetJavaVM, &mut vm);
-        Ok(Global { vm, object: env.given(jni!(env, NewGlobalRef, object))? })
-    }
-
-    /// Calls with the JVM as this thread sees it, which is attached as a daemon for as long as it lives.
-    pub(crate) fn with<T>(&self, call: impl FnOnce(Env, jobject) -> T) -> T {
-        let mut env: *mut c_void = null_mut();
-        // SAFETY: the JVM outlives its native libraries.
-        unsafe {
-            let table: &JNIInvokeInterface_ = &**self.vm;
-            if (table.v1_4.GetEnv)(self.vm, &mut env, jni_sys::JNI_VERSION_1_6) != jni_sys::JNI_OK {
-                (table.v1_4.AttachCurrentThreadAsDaemon)(self.vm, &mut env, null_mut());
-            }
-        }
-        call(Env(env.cast()), self.object)
-    }
-}
-
-impl Drop for Global {
-    fn drop(&mut self) {
-        self.with(|env, object| jni!(env, DeleteGlobalRef, object));
-    }
-}
 
 /// The object behind the handle of a `RocksCallbackObject`: all are disposed by the same native.
 pub(crate) type Callback = Box<dyn Any>;
@@ -137,12 +100,16 @@ pub(crate) fn create_comparator(env: Env, this: jobject, options: jlong) -> Answ
     Ok(handle::<Callback>(Box::new(Comparing(Arc::new(comparator), direct))))
 }
 
-pub(crate) fn set_comparator(options: jlong, comparator: jlong, kind: jbyte) -> Answer<()> {
-    if kind != 0 {
-        return not_implemented("NativeComparatorWrapper: comparators in C++");
+/// The comparator behind a handle of kind `kind`, which is 0 for one in Java.
+pub(crate) fn comparator(comparator: jlong, kind: jbyte) -> Answer<Comparator> {
+    match kind {
+        0 => Ok(Comparator::User(callback::<Comparing>(comparator)?.0.clone())),
+        _ => not_implemented("NativeComparatorWrapper: comparators in C++"),
     }
-    let comparator = callback::<Comparing>(comparator)?.0.clone();
-    object::<rocksdb_options_t>(options).parts.comparator = Comparator::User(comparator);
+}
+
+pub(crate) fn set_comparator(options: jlong, own: jlong, kind: jbyte) -> Answer<()> {
+    object::<rocksdb_options_t>(options).parts.comparator = comparator(own, kind)?;
     Ok(())
 }
 
@@ -317,6 +284,11 @@ pub(crate) fn set_table(options: jlong, table: jlong) -> Answer<()> {
     Ok(())
 }
 
+/// As many threads of a pool as there are, or `threads` if that is more.
+pub(crate) fn raise_threads(env: jlong, wanted: jint, priority: jbyte) -> Answer<()> {
+    if wanted > threads(env, priority)? { set_threads(env, wanted, priority) } else { Ok(()) }
+}
+
 /// The number of threads of a pool; `priority` is RocksJava's.
 pub(crate) fn set_threads(env: jlong, threads: jint, priority: jbyte) -> Answer<()> {
     let env = env as *mut c::rocksdb_env_t;
@@ -355,6 +327,13 @@ pub(crate) fn create_logger(env: Env, this: jobject, level: jlong) -> Answer<jlo
     let logger =
         JavaLogger { object: Global::new(env, this)?, level: (level as jbyte).into(), standard: None };
     Ok(handle(Arc::new(logger)))
+}
+
+/// At the level that options have.
+pub(crate) fn create_logger_of(env: Env, this: jobject, options: jlong) -> Answer<jlong> {
+    // SAFETY: see `glue`.
+    let level = unsafe { c::rocksdb_options_get_info_log_level(options as *mut _) };
+    create_logger(env, this, level.into())
 }
 
 pub(crate) fn create_standard_logger(

@@ -4,10 +4,8 @@ use crate::env::Env;
 use crate::glue::{Answer, c_text, checked, handle, illegal, object};
 use crate::slices::JavaSlice;
 use jni_sys::{jboolean, jbyte, jint, jlong, jobject};
-use outcrop::Statistics;
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t, rocksdb_writeoptions_t};
-use std::sync::Arc;
 
 /// `Options` of a `DBOptions` and a `ColumnFamilyOptions`.
 pub(crate) fn combine(db: jlong, family: jlong) -> Answer<jlong> {
@@ -57,6 +55,7 @@ pub(crate) fn parse(env: Env, text: jobject) -> Answer<jlong> {
 
 /// The slice's bytes as one of the bounds.
 pub(crate) fn set_bound(options: jlong, slice: jlong, upper: bool) -> Answer<()> {
+    object::<rocksdb_readoptions_t>(options).given[usize::from(upper)] = slice;
     let bytes = if slice == 0 { &[][..] } else { object::<JavaSlice>(slice).bytes() };
     let start = if slice == 0 { std::ptr::null() } else { bytes.as_ptr().cast() };
     // SAFETY: see `glue`.
@@ -70,6 +69,7 @@ pub(crate) fn set_bound(options: jlong, slice: jlong, upper: bool) -> Answer<()>
 }
 
 pub(crate) fn set_timestamp(options: jlong, slice: jlong, start: bool) -> Answer<()> {
+    object::<rocksdb_readoptions_t>(options).given[2 + usize::from(start)] = slice;
     let bytes = if slice == 0 { &[][..] } else { object::<JavaSlice>(slice).bytes() };
     let at = if slice == 0 { std::ptr::null() } else { bytes.as_ptr().cast() };
     // SAFETY: see `glue`.
@@ -80,6 +80,19 @@ pub(crate) fn set_timestamp(options: jlong, slice: jlong, start: bool) -> Answer
         }
     }
     Ok(())
+}
+
+pub(crate) fn set_snapshot(options: jlong, snapshot: jlong) -> Answer<()> {
+    object::<rocksdb_readoptions_t>(options).given[4] = snapshot;
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_readoptions_set_snapshot(options as *mut _, snapshot as *const _) };
+    Ok(())
+}
+
+/// The handle that an option of reads was set by, 0 for none: its object is still the caller's, as in RocksJava. The places: lower and upper
+/// bound, timestamp and first timestamp, snapshot.
+pub(crate) fn given(options: jlong, place: usize) -> Answer<jlong> {
+    Ok(object::<rocksdb_readoptions_t>(options).given[place])
 }
 
 /// A text option.
@@ -96,13 +109,13 @@ pub(crate) fn set_text(
 }
 
 pub(crate) fn set_statistics(options: jlong, statistics: jlong) -> Answer<()> {
-    object::<rocksdb_options_t>(options).statistics = Some(object::<Arc<Statistics>>(statistics).clone());
+    object::<rocksdb_options_t>(options).statistics = Some(crate::statistics::shared(statistics));
     Ok(())
 }
 
 /// A new handle of the options' statistics, or 0.
 pub(crate) fn statistics(options: jlong) -> Answer<jlong> {
-    Ok(object::<rocksdb_options_t>(options).statistics.clone().map_or(0, handle))
+    Ok(object::<rocksdb_options_t>(options).statistics.clone().map_or(0, crate::statistics::handle_of))
 }
 
 /// `CompressionOptions`.
@@ -187,6 +200,20 @@ pub(crate) fn set_kind_of_compression(
     Ok(())
 }
 
+/// The same of `CompactionOptions`.
+pub(crate) fn compression_of_files(options: jlong) -> Answer<jbyte> {
+    // SAFETY: see `glue`.
+    let kind = unsafe { c::rocksdb_compaction_options_get_compression(options as *mut _) };
+    Ok(jbyte::try_from(kind).unwrap_or(DISABLE_COMPRESSION_OPTION))
+}
+
+pub(crate) fn set_compression_of_files(options: jlong, kind: jbyte) -> Answer<()> {
+    let kind = if kind == DISABLE_COMPRESSION_OPTION { 0xff } else { kind.into() };
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_compaction_options_set_compression(options as *mut _, kind) };
+    Ok(())
+}
+
 /// The compression of each level, from RocksJava's bytes.
 pub(crate) fn set_compression_per_level(env: Env, options: jlong, levels: jobject) -> Answer<()> {
     let levels: Vec<jint> = env.all_bytes(levels)?.into_iter().map(|byte| (byte as i8).into()).collect();
@@ -222,10 +249,13 @@ pub(crate) fn set_fixed_prefix(options: jlong, len: jint) -> Answer<()> {
 }
 
 /// A text option that the C object keeps.
-pub(crate) fn wal_dir(options: jlong) -> Answer<String> {
+pub(crate) fn text(
+    options: jlong,
+    get: unsafe extern "C" fn(*mut rocksdb_options_t, *mut usize) -> *const std::ffi::c_char,
+) -> Answer<String> {
     let mut len = 0;
     // SAFETY: see `glue`.
-    let text = unsafe { c::rocksdb_options_get_wal_dir(options as *mut _, &mut len) };
+    let text = unsafe { get(options as *mut _, &mut len) };
     Ok(String::from_utf8_lossy(crate::glue::bytes_at(text, len)).into_owned())
 }
 

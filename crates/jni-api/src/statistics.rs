@@ -5,24 +5,45 @@
 use crate::env::{Env, jni};
 use crate::glue::{Answer, Thrown, handle, illegal, object};
 use jni_sys::{jbyte, jlong, jobject, jvalue};
-use outcrop::{HistogramKind, Statistics, StatsLevel, Ticker};
+use outcrop::{HistogramData, HistogramKind, Statistics, StatsLevel, Ticker};
 use std::sync::Arc;
 
-type Shared = Arc<Statistics>;
+/// `Statistics`, and the histograms that it leaves out.
+struct Own {
+    shared: Arc<Statistics>,
+    left_out: Vec<HistogramKind>,
+}
+
+pub(crate) fn handle_of(shared: Arc<Statistics>) -> jlong {
+    handle(Own { shared, left_out: Vec::new() })
+}
 
 pub(crate) fn create(other: Option<jlong>) -> Answer<jlong> {
-    Ok(handle::<Shared>(match other {
-        Some(other) if other != 0 => object::<Shared>(other).clone(),
+    Ok(handle_of(match other {
+        Some(other) if other != 0 => shared(other),
         _ => Arc::default(),
     }))
 }
 
+/// Without the histograms whose numbers `left_out` has. The engine counts them, and nobody sees it.
+pub(crate) fn create_without(env: Env, left_out: jobject, other: Option<jlong>) -> Answer<jlong> {
+    let numbers = env.all_bytes(left_out)?;
+    let left_out: Answer<Vec<_>> = numbers.iter().map(|number| histogram(env, *number as jbyte)).collect();
+    let statistics = create(other)?;
+    object::<Own>(statistics).left_out = left_out?;
+    Ok(statistics)
+}
+
+pub(crate) fn shared(statistics: jlong) -> Arc<Statistics> {
+    object::<Own>(statistics).shared.clone()
+}
+
 pub(crate) fn of<'a>(statistics: jlong) -> &'a Statistics {
-    object::<Shared>(statistics)
+    &object::<Own>(statistics).shared
 }
 
 pub(crate) fn destroy(statistics: jlong) -> Answer<()> {
-    crate::glue::dispose::<Shared>(statistics)
+    crate::glue::dispose::<Own>(statistics)
 }
 
 /// The name of a constant of RocksJava's `class`, by its number.
@@ -59,8 +80,37 @@ pub(crate) fn count(env: Env, statistics: jlong, number: jbyte) -> Answer<u64> {
     Ok(ticker(env, number)?.map_or(0, |ticker| of(statistics).ticker(ticker)))
 }
 
+/// The count of a ticker, which begins anew.
+pub(crate) fn take(env: Env, statistics: jlong, number: jbyte) -> Answer<u64> {
+    Ok(ticker(env, number)?.map_or(0, |ticker| of(statistics).take_ticker(ticker)))
+}
+
+/// The values of a histogram: none if it is left out.
+fn values(env: Env, statistics: jlong, number: jbyte) -> Answer<HistogramData> {
+    let kind = histogram(env, number)?;
+    let is_left_out = object::<Own>(statistics).left_out.contains(&kind);
+    Ok(if is_left_out { HistogramData::default() } else { of(statistics).histogram(kind) })
+}
+
+pub(crate) fn histogram_text(env: Env, statistics: jlong, number: jbyte) -> Answer<String> {
+    Ok(values(env, statistics, number)?.to_string())
+}
+
+/// All tickers and histograms, a line each.
+pub(crate) fn text(statistics: jlong) -> Answer<String> {
+    let left_out: Vec<String> =
+        object::<Own>(statistics).left_out.iter().map(|kind| format!("{} P50", kind.name())).collect();
+    let is_left_out = |line: &&str| left_out.iter().any(|start| line.starts_with(start.as_str()));
+    Ok(of(statistics)
+        .text()
+        .lines()
+        .filter(|line| !is_left_out(line))
+        .map(|line| format!("{line}\n"))
+        .collect())
+}
+
 pub(crate) fn data(env: Env, statistics: jlong, number: jbyte) -> Answer<jobject> {
-    let data = of(statistics).histogram(histogram(env, number)?);
+    let data = values(env, statistics, number)?;
     let arguments = [
         jvalue { d: data.percentile(50.0) },
         jvalue { d: data.percentile(95.0) },

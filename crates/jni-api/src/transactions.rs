@@ -4,7 +4,7 @@ use crate::args::{AsC, Bytes};
 use crate::db::{self, Layer, Write, pinned_value};
 use crate::env::Env;
 use crate::glue::{Answer, Give, c_text, checked, illegal, not_implemented, object};
-use jni_sys::{jint, jlong, jobject};
+use jni_sys::{jint, jlong, jobject, jvalue};
 use outcrop::{ColumnFamilyHandle, Transaction};
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_column_family_handle_t, rocksdb_t, rocksdb_transaction_t};
@@ -230,4 +230,93 @@ pub(crate) fn undo_get(env: Env, txn: jlong, cf: jlong, key: Bytes) -> Answer<()
 
 pub(crate) fn set_name(env: Env, txn: jlong, name: jobject) -> Answer<()> {
     Ok(engine(txn)?.set_name(env.text(name)?)?)
+}
+
+/// The transactions that recovery found prepared, or that were prepared since.
+pub(crate) fn prepared(db: jlong) -> Answer<Vec<jlong>> {
+    let Layer::Transactional(own) = object::<db::JavaDb>(db).layer else {
+        return Err(illegal("the database has no locks"));
+    };
+    let mut count = 0;
+    // SAFETY: see `glue`.
+    unsafe {
+        let list = c::rocksdb_transactiondb_get_prepared_transactions(own, &mut count);
+        let handles = (0..count).map(|place| *list.add(place) as jlong).collect();
+        c::rocksdb_free(list.cast());
+        Ok(handles)
+    }
+}
+
+fn locking<'a>(db: jlong) -> Answer<&'a outcrop::TransactionDb> {
+    match object::<db::JavaDb>(db).layer {
+        // SAFETY: see `glue`.
+        Layer::Transactional(own) => Ok(unsafe { &(*own).db }),
+        _ => Err(illegal("the database has no locks")),
+    }
+}
+
+fn ids(holders: &[u64]) -> Vec<jlong> {
+    holders.iter().map(|id| *id as jlong).collect()
+}
+
+/// `KeyLockInfo` by the numbers of column families: one for each that has locks, as in RocksJava.
+pub(crate) fn locks(env: Env, db: jlong) -> Answer<jobject> {
+    let locks = locking(db)?.locks();
+    env.new_map(locks.iter().map(|lock| {
+        let arguments = [
+            jvalue { l: env.new_text(&String::from_utf8_lossy(&lock.key))? },
+            jvalue { l: ids(&lock.holders).give(env)? },
+            jvalue { z: lock.exclusive },
+        ];
+        let class = "org/rocksdb/TransactionDB$KeyLockInfo";
+        let info = env.new_object(class, "(Ljava/lang/String;[JZ)V", &arguments)?;
+        let family = [jvalue { j: lock.column_family.into() }];
+        Ok((env.new_object("java/lang/Long", "(J)V", &family)?, info))
+    }))
+}
+
+/// `DeadlockPath` of each deadlock that was found, the newest first.
+pub(crate) fn deadlocks(env: Env, db: jlong) -> Answer<jobject> {
+    let path = |deadlock: &outcrop::Deadlock| {
+        let step = |step: &outcrop::DeadlockStep| {
+            let arguments = [
+                jvalue { j: step.transaction as jlong },
+                jvalue { j: step.column_family.into() },
+                jvalue { l: env.new_text(&String::from_utf8_lossy(&step.key))? },
+                jvalue { z: step.exclusive },
+            ];
+            env.new_object("org/rocksdb/TransactionDB$DeadlockInfo", "(JJLjava/lang/String;Z)V", &arguments)
+        };
+        let steps: Answer<Vec<jobject>> = deadlock.steps.iter().map(step).collect();
+        let steps = env.new_array("org/rocksdb/TransactionDB$DeadlockInfo", steps?)?;
+        let signature = "([Lorg/rocksdb/TransactionDB$DeadlockInfo;Z)V";
+        let arguments = [jvalue { l: steps }, jvalue { z: deadlock.limit_exceeded }];
+        env.new_object("org/rocksdb/TransactionDB$DeadlockPath", signature, &arguments)
+    };
+    let paths: Answer<Vec<jobject>> = locking(db)?.deadlocks().iter().map(path).collect();
+    env.new_array("org/rocksdb/TransactionDB$DeadlockPath", paths?)
+}
+
+/// `WaitingTransactions`: those that hold the lock the transaction waits for.
+pub(crate) fn waiting(env: Env, txn: jlong) -> Answer<jobject> {
+    let waiting = engine(txn)?.waiting();
+    let (family, key, holders) = waiting
+        .map_or((0, Vec::new(), Vec::new()), |waiting| (waiting.column_family, waiting.key, waiting.holders));
+    let arguments = [
+        jvalue { j: family.into() },
+        jvalue { l: env.new_text(&String::from_utf8_lossy(&key))? },
+        jvalue { l: ids(&holders).give(env)? },
+    ];
+    env.new_object("org/rocksdb/Transaction$WaitingTransactions", "(JLjava/lang/String;[J)V", &arguments)
+}
+
+/// The values of keys in one column family.
+pub(crate) fn multi_get_of(
+    env: Env,
+    (txn, options): (jlong, jlong),
+    own: jlong,
+    keys: jobject,
+) -> Answer<jobject> {
+    let families = vec![own; env.length(keys)? as usize];
+    multi_get(env, (txn, options), Read::Plain, keys, Some(families.give(env)?))
 }

@@ -51,7 +51,7 @@ pub(crate) fn open_families(
 }
 
 pub(crate) fn create_family(env: Env, db: jlong, name: Bytes, options: jlong, ttl: jint) -> Answer<jlong> {
-    let name = c_text(name.get(env)?.into_owned())?;
+    let name = c_text(&*name.get(env)?)?;
     // SAFETY: see `glue`.
     checked(|error| unsafe {
         c::rocksdb_create_column_family_with_ttl(db::db(db), options as *const _, name.as_ptr(), ttl, error)

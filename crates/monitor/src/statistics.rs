@@ -263,6 +263,21 @@ impl Statistics {
         self.current().map(|shard| shard.tickers[ticker as usize].load(Ordering::Relaxed)).sum()
     }
 
+    /// The ticker's count, which begins anew at 0. Counts of operations that are under way may be lost or not.
+    ///
+    /// ```
+    /// use outcrop_monitor::{Statistics, StatsLevel, Ticker};
+    ///
+    /// let statistics = Statistics::new();
+    /// statistics.set_level(StatsLevel::All);
+    /// statistics.count(Ticker::ALL[0], 3);
+    /// assert_eq!((statistics.take_ticker(Ticker::ALL[0]), statistics.ticker(Ticker::ALL[0])), (3, 0));
+    /// ```
+    pub fn take_ticker(&self, ticker: Ticker) -> u64 {
+        // Relaxed: counters order nothing.
+        self.current().map(|shard| shard.tickers[ticker as usize].swap(0, Ordering::Relaxed)).sum()
+    }
+
     /// The histogram's values.
     pub fn histogram(&self, kind: HistogramKind) -> HistogramData {
         let mut data = HistogramData::default();

@@ -1,5 +1,5 @@
-//! What differs between compaction styles as far as options and files know it, one row for each. What each compacts, and when,
-//! is in the engine.
+//! Facts about compaction styles that options and files need, one row for each style. The choice of tables to compact is
+//! the engine's.
 
 use crate::{ColumnFamilyOptions, CompactionStyle};
 
@@ -22,11 +22,11 @@ pub struct StyleFacts {
     pub default_period: Option<[u64; 2]>,
     /// `ttl` and `periodic_compaction_seconds` mean the same; the stricter holds.
     pub ttl_is_period: bool,
-    /// What decides which of `cf_paths` outputs go to.
+    /// The rule by which outputs go to one of `cf_paths`.
     pub placing: Placing,
 }
 
-/// What decides which of `cf_paths` the outputs of a compaction go to.
+/// The rule by which the outputs of a compaction go to one of `cf_paths`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Placing {
     /// The target sizes of the levels.

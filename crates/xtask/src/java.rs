@@ -4,9 +4,11 @@
 //! cargo xtask java              all of it
 //! cargo xtask java --short      the lists of native methods are the jars'; a few calls on each jar
 //! cargo xtask java --only X     tests of classes whose names contain X, one line each
+//! cargo xtask java --bench      what calls cost, beside RocksDB's own library
 //! cargo xtask java --write      writes the lists, crates/jni-api/natives
 //! ```
 
+mod bench;
 mod classes;
 mod junit;
 pub mod runs;
@@ -37,8 +39,9 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         }
         ["--short"] => short(),
         ["--write"] => lists(true),
+        ["--bench"] => bench::run(),
         ["--only", class] => junit::run(Some(class)),
-        _ => Err("usage: cargo xtask java [--short | --write | --only CLASS]".into()),
+        _ => Err("usage: cargo xtask java [--short | --write | --bench | --only CLASS]".into()),
     }
 }
 

@@ -132,7 +132,7 @@ fn main() -> ExitCode {
             "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
              bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {}",
-             streams::USAGE,
+            streams::USAGE,
             campaign::USAGE,
             crashes::USAGE,
             simulate::USAGE,

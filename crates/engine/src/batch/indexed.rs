@@ -309,11 +309,11 @@ impl Contents {
 }
 
 /// The record at `offset` of the batch `rep`, or the first after log data there.
-fn record_at(rep: &[u8], offset: usize) -> Record<'_> {
+pub(super) fn record_at(rep: &[u8], offset: usize) -> Record<'_> {
     codec::records_from(rep, offset).next().expect("the index is of this batch").expect("it was added whole")
 }
 
-fn key_of<'a>(op: &Op<'a>) -> &'a [u8] {
+pub(super) fn key_of<'a>(op: &Op<'a>) -> &'a [u8] {
     match *op {
         Op::Put { key, .. } | Op::Merge { key, .. } | Op::PutEntity { key, .. } => key,
         Op::Delete { key } | Op::SingleDelete { key } => key,

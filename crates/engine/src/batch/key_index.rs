@@ -100,6 +100,17 @@ impl KeyIndex {
         first.iter().chain(later.flatten()).copied()
     }
 
+    /// `count` entries after `position`.
+    pub fn advanced(&self, position: Position, count: usize) -> Position {
+        let Position { mut chunk, mut slot } = position;
+        slot += count;
+        while self.chunks.get(chunk).is_some_and(|entries| slot >= entries.len()) {
+            slot -= self.chunks[chunk].len();
+            chunk += 1;
+        }
+        Position { chunk, slot }
+    }
+
     /// Adds `entry` at `position`.
     pub fn insert(&mut self, position: Position, entry: Entry) {
         let Position { mut chunk, mut slot } = position;

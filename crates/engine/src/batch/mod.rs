@@ -2,6 +2,7 @@
 
 pub mod apply;
 pub mod codec;
+pub mod entries;
 pub mod indexed;
 pub mod key_index;
 pub mod overlay;

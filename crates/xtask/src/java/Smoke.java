@@ -46,11 +46,11 @@ public class Smoke {
         // As it should be.
       }
       try {
-        db.promoteL0(1);
-        check(false, "promoteL0");
+        db.resetStats();
+        check(false, "resetStats");
       } catch (RocksDBException missing) {
         check(missing.getStatus().getCode() == Status.Code.NotSupported, "code");
-        check(missing.getMessage().equals("RocksDB.promoteL0"), missing.getMessage());
+        check(missing.getMessage().equals("RocksDB.resetStats"), missing.getMessage());
       }
       for (ColumnFamilyHandle handle : handles) {
         handle.close();

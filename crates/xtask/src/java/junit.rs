@@ -41,7 +41,8 @@ pub fn run(only: Option<&str>) -> Result<(), String> {
         dir: &dir,
         class_path: &suite.class_path,
         runner: "Runner",
-        flags: &["-Xmx512m"],
+        // Closed objects are found by assertions, as where RocksJava runs these tests.
+        flags: &["-ea", "-Xmx512m"],
         limit_seconds: LIMIT_SECONDS,
     };
     let ours = tests.run("outcrop", Some(&library), &classes)?;

@@ -1,4 +1,4 @@
-//! A compaction style: what it compacts, and when. What options and files must know of it is its row in
+//! A compaction style: what it compacts, and when. Facts of it that options and files need are its row in
 //! `outcrop_options::styles`.
 
 use super::input::PickInput;
@@ -24,11 +24,11 @@ pub trait Style: Sync {
         input.version.levels[0].files.len()
     }
 
-    /// What `compact_range` means.
+    /// The meaning of `compact_range`.
     fn manual(&self) -> Manual;
 }
 
-/// What `compact_range` compacts.
+/// The part of a column family that `compact_range` compacts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Manual {
     /// The range, level by level, down to the last that has data of it.
