@@ -175,7 +175,7 @@ mod tests {
     fn a_length_that_cannot_be_is_refused() {
         for length in [3_u32, u32::MAX] {
             let (ours, mut theirs) = UnixStream::pair().unwrap();
-            theirs.write_all(&[&[b'D'], length.to_be_bytes().as_slice()].concat()).unwrap();
+            theirs.write_all(&[b"D".as_slice(), &length.to_be_bytes()].concat()).unwrap();
             assert!(Wire::on(Box::new(ours)).next().unwrap_err().to_string().contains("no PostgreSQL"));
         }
     }
