@@ -97,7 +97,7 @@ pub enum Which<'a> {
 ///
 /// # Errors
 /// Which tests disagree with the list.
-pub fn run(suite: &Suite, which: Which) -> Result<(), String> {
+pub fn run(suite: &Suite, which: Which<'_>) -> Result<(), String> {
     let dir = programs::target_dir().join("streams").join(suite.directory);
     let mut sources = vec![("PlatformRunner.java", include_str!("PlatformRunner.java"))];
     sources.extend(suite.own.iter().map(|(_, file, text)| (*file, *text)));
@@ -145,7 +145,7 @@ fn simple(class: &str) -> &str {
 
 impl Suite {
     /// The classes of tests, in order.
-    fn classes(&self, class_path: &str, which: Which) -> Result<Vec<String>, String> {
+    fn classes(&self, class_path: &str, which: Which<'_>) -> Result<Vec<String>, String> {
         let jar = class_path
             .split(':')
             .find(|jar| jar.ends_with(self.jar))
