@@ -19,7 +19,7 @@ const LIMIT_SECONDS: u32 = 900;
 #[derive(Clone, Copy)]
 enum Side {
     Outcrop,
-    /// What the jar carries.
+    /// The one that the jar carries.
     RocksDb,
 }
 
