@@ -172,9 +172,10 @@ impl<'v> Search<'v> {
             if level.files.is_empty() {
                 continue;
             }
-            // Versions of one key may continue in the next file: then it starts with the key this one ends with.
+            // All of these end at or after the key. Versions of one key may continue in the next file: then it starts with the key this
+            // one ends with.
             for file in &level.files[level.find(comparator, key, trailer)..] {
-                if !covers(file) {
+                if comparator.compare(user_key(&file.smallest), key) == Ordering::Greater {
                     break;
                 }
                 self.add(file, lookup.key.hash);
