@@ -6,7 +6,7 @@
 //!         a line for each cycle <--                 then memory, threads and descriptors are counted, which may not grow
 //! ```
 //! The parent lets RocksDB live through one seed in four, as a control of the harness. A child that says nothing for
-//! [`HANG`] hangs. Writes, and how reads are judged: `shape.rs`. The schedule of threads is the system's: a seed repeats
+//! `HANG` hangs. Writes, and how reads are judged: `shape.rs`. The schedule of threads is the system's: a seed repeats
 //! what is drawn, not what happens.
 
 mod plan;
