@@ -62,6 +62,9 @@ const STEPS: [Step; 23] = [
     step_with_network("tools", |_| pingpong::tools()),
 ];
 
+/// The program that runs, also after the build has put another in its place, where `current_exe` names a file that is gone.
+const THIS_PROGRAM: &str = "/proc/self/exe";
+
 /// The files that steps run or load.
 const PROGRAMS: [&str; 4] = ["outcrop", "outcrop-pingpong", "liboutcrop_capi.so", java::LIBRARY];
 
@@ -146,7 +149,7 @@ fn in_a_process(name: &str, install: Install, dir: &Path, kept: &Path) -> Result
     sources::make_dir(dir)?;
     let path = dir.join(format!("{name}.txt"));
     let output = std::fs::File::create(&path).map_err(said)?;
-    let mut command = Command::new(std::env::current_exe().map_err(said)?);
+    let mut command = Command::new(THIS_PROGRAM);
     command.args(["ci", "--step", name]).args((install == Install::Never).then_some("--offline"));
     command.env(programs::VARIABLE, kept).current_dir(root());
     command.stdout(output.try_clone().map_err(said)?).stderr(output);
