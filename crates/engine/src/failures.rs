@@ -80,9 +80,15 @@ impl VersionSet {
             log_line!(self.ctx, "{what}: a listener took the error away");
             return Some(Severity::Soft);
         }
-        self.state.lock().background_errors += 1;
+        let counted = {
+            let mut state = self.state.lock();
+            state.background_errors += 1;
+            state.background_error.as_ref().is_some_and(|latched| latched.is_same(error))
+        };
         let severity = severity(reason, error, self.ctx.options.paranoid_checks);
-        self.count_error(severity, error);
+        if !counted {
+            self.count_error(severity, error);
+        }
         self.stop_writes(severity, error);
         Some(severity)
     }

@@ -156,6 +156,8 @@ impl<'d> DeletionsOnHold<'d> {
     /// From here on.
     pub fn new(jobs: &'d JobContext) -> DeletionsOnHold<'d> {
         jobs.versions.state.lock().deletion_holds += 1;
+        // Nobody need wait for files that stay.
+        jobs.versions.state_changed.notify_all();
         DeletionsOnHold(jobs)
     }
 }

@@ -14,6 +14,8 @@ pub struct Manifest {
     pub last_sequence: SeqNum,
     /// The WALs it keeps track of.
     pub wals: WalSet,
+    /// It was told that WALs from this one on are kept; flushes may have told it more.
+    pub wals_kept_from: FileNumber,
     /// Which MANIFEST is in charge is not known, or what its tail is: nothing is appended before it was replaced.
     pub failed: Option<Error>,
 }
@@ -21,7 +23,7 @@ pub struct Manifest {
 impl Manifest {
     /// Goes on with `writer`.
     pub fn new(writer: ManifestWriter, last_sequence: SeqNum, wals: WalSet) -> Manifest {
-        Manifest { writer, last_sequence, wals, failed: None }
+        Manifest { writer, last_sequence, wals, wals_kept_from: FileNumber::NONE, failed: None }
     }
 
     /// Appends `edits` as one change, durable on return.

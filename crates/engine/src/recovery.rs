@@ -324,7 +324,9 @@ fn replay_wals(
     {
         early.wal(env, wal_dir, *wal, recovered)?;
     }
-    let mut replay = Replay { last_read: early.last_read, ..replay(recovered) };
+    // Of one that was left before its end the length is not known.
+    let last_read = early.last_read.filter(|_| early.stopped.is_none());
+    let mut replay = Replay { last_read, ..replay(recovered) };
     for wal in wals.iter().filter(|wal| **wal >= min_wal) {
         replay.wal(env, wal_dir, *wal, recovered)?;
     }

@@ -1,10 +1,12 @@
 //! Writing down in the MANIFEST how much of each closed WAL is durable (`track_and_verify_wals_in_manifest`), so that
-//! an open notices a WAL that went missing or lost its end.
+//! an open notices a WAL that went missing or lost its end; and from which WAL on all are there, which those that name their
+//! predecessor (`track_and_verify_wals`) are compared with.
 //!
 //! ```text
 //! a closed WAL is synced   -> WalAddition(number, bytes)      then: as before
 //! WALs are not needed      -> WalDeletion(first kept)         then: their files are removed or recycled
-//! a new MANIFEST           -> WalAddition of each still tracked
+//!                             MinLogNumberToKeep(first kept)
+//! a new MANIFEST           -> WalAddition of each still tracked, MinLogNumberToKeep
 //! ```
 //! Invariant: as in `outcrop_manifest::WalSet`: the deletion is durable before the file goes, and nothing is added that a
 //! deletion has passed. Concurrency: the MANIFEST's lock orders additions and deletions.
@@ -41,9 +43,10 @@ impl VersionSet {
         self.log_wals(&mut manifest, VersionEdit { wal_additions, ..VersionEdit::default() })
     }
 
-    /// Writes down that WALs below `needed` may go, if one of them is tracked.
+    /// Writes down that WALs below `needed` may go, if one of them is tracked, or the next one names its predecessor.
     pub fn untrack_wals(&self, needed: FileNumber) -> Result<()> {
-        if !self.ctx.options.track_and_verify_wals_in_manifest {
+        let options = &self.ctx.options;
+        if !options.track_and_verify_wals_in_manifest && !options.track_and_verify_wals {
             return Ok(());
         }
         self.log_deletion(needed).map_err(|failure| self.report_unchanged(failure))
@@ -53,10 +56,19 @@ impl VersionSet {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
         self.ctx.check_not_closed().map_err(Unchanged::Refused)?;
-        if !manifest.wals.tracks_before(needed) {
+        let options = &self.ctx.options;
+        let wal_deletion = (options.track_and_verify_wals_in_manifest && manifest.wals.tracks_before(needed))
+            .then_some(needed);
+        // A column family that nothing was written to needs none of these, and the number of its own in the MANIFEST is older.
+        let min_log_number_to_keep =
+            (options.track_and_verify_wals && needed > manifest.wals_kept_from).then_some(needed);
+        if wal_deletion.is_none() && min_log_number_to_keep.is_none() {
             return Ok(());
         }
-        self.log_wals(&mut manifest, VersionEdit { wal_deletion: Some(needed), ..VersionEdit::default() })
+        let edit = VersionEdit { wal_deletion, min_log_number_to_keep, ..VersionEdit::default() };
+        self.log_wals(&mut manifest, edit)?;
+        manifest.wals_kept_from = manifest.wals_kept_from.max(needed);
+        Ok(())
     }
 
     fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> std::result::Result<(), Unchanged> {

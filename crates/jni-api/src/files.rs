@@ -2,11 +2,13 @@
 
 use crate::args::{AsC, Bytes};
 use crate::db::{JavaDb, Write};
-use crate::env::Env;
-use crate::glue::{Answer, c_text, checked, object};
+use crate::env::{Env, jni};
+use crate::glue::{Answer, Thrown, c_text, checked, object};
 use crate::slices::JavaSlice;
 use jni_sys::{jbyte, jint, jlong, jobject, jvalue};
+use outcrop::Error;
 use outcrop_capi as c;
+use std::path::Path;
 
 pub(crate) fn destroy(env: Env, path: jobject, options: jlong) -> Answer<()> {
     let path = c_text(env.text(path)?)?;
@@ -24,9 +26,29 @@ pub(crate) fn checkpoint(db: jlong) -> Answer<jlong> {
 }
 
 pub(crate) fn create_checkpoint(env: Env, checkpoint: jlong, path: jobject) -> Answer<()> {
-    let path = c_text(env.text(path)?)?;
+    let dir = env.text(path)?;
+    let path = c_text(dir.clone())?;
     // SAFETY: see `glue`.
-    checked(|error| unsafe { c::rocksdb_checkpoint_create(checkpoint as *mut _, path.as_ptr(), 0, error) })
+    checked(|error| unsafe { c::rocksdb_checkpoint_create(checkpoint as *mut _, path.as_ptr(), 0, error) })?;
+    if env.class("org/rocksdb/FlinkCompactionFilter").is_ok() {
+        return drop_empty_wals(Path::new(&dir)).map_err(|error| Thrown::from(Error::io(dir, error)));
+    }
+    jni!(env, ExceptionClear);
+    Ok(())
+}
+
+/// Takes WALs without a byte out of a checkpoint, as Flink's RocksDB 8 does not have them there: Flink uploads each file, and takes
+/// one without a byte for a failed upload. RocksDB has them from version 9 on.
+fn drop_empty_wals(checkpoint: &Path) -> std::io::Result<()> {
+    // A checkpoint in an environment in memory is not there.
+    let Ok(entries) = std::fs::read_dir(checkpoint) else { return Ok(()) };
+    for entry in entries {
+        let entry = entry?;
+        if entry.path().extension().is_some_and(|kind| kind == "log") && entry.metadata()?.len() == 0 {
+            std::fs::remove_file(entry.path())?;
+        }
+    }
+    Ok(())
 }
 
 pub(crate) fn open_writer(env: Env, writer: jlong, path: jobject) -> Answer<()> {

@@ -64,7 +64,7 @@ pub fn compacted(ctx: &DbContext, job: &CompactionJob, stats: &LevelStats, count
 pub fn dropped(ctx: &DbContext, reason: Reason) {
     let ticker = match reason {
         Reason::TotalSize => Ticker::FifoMaxSizeCompactions,
-        Reason::Ttl => Ticker::FifoTtlCompactions,
+        Reason::DataAge => Ticker::FifoTtlCompactions,
         _ => return,
     };
     Watch::from(&ctx.monitor.begin()).count(ticker, 1);

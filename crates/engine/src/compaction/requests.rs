@@ -129,6 +129,8 @@ pub fn delete_files_in_ranges(
         jobs.versions.wake(&mut state);
     }
     installed?;
+    // Held, they would stay.
+    drop(taken);
     purge_obsolete_files(jobs);
     Ok(())
 }

@@ -560,6 +560,8 @@ impl Db {
     /// Keeps obsolete files from being removed until [`Db::enable_file_deletions`].
     pub fn disable_file_deletions(&self) {
         self.core.versions.state.lock().deletions_disabled += 1;
+        // Nobody need wait for files that stay.
+        self.core.versions.state_changed.notify_all();
     }
 
     /// Undoes one [`Db::disable_file_deletions`].

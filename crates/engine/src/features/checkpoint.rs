@@ -60,9 +60,7 @@ fn build_checkpoint(core: &Core, dir: &Path, frozen: &Frozen) -> Result<()> {
             link_or_copy(&**fs, &blob.path(&core.ctx.path), &file_name::blob(dir, blob.number))?;
         }
     }
-    // A WAL without a byte says nothing, and Flink, which uploads each file, takes it for one that failed: RocksDB before
-    // version 9 has none.
-    for (number, len) in frozen.wals.iter().filter(|(_, len)| *len > 0) {
+    for (number, len) in &frozen.wals {
         let name = |dir: &Path| file_name::wal(dir, *number);
         copy_file(&**fs, &name(&core.ctx.wal_dir), &name(dir), *len)?;
     }

@@ -38,9 +38,6 @@ fn a_checkpoint_is_a_database_of_its_own() {
     for (target, log_size_for_flush) in [("/flushed", 0), ("/with-wals", u64::MAX)] {
         let before = rows(&db, "default");
         db.create_checkpoint_with(target, log_size_for_flush).unwrap();
-        let files = env.fs.list(std::path::Path::new(target)).unwrap();
-        let has_wal = files.iter().any(|name| name.ends_with(".log"));
-        assert_eq!(has_wal, log_size_for_flush > 0, "{target}: {files:?}: an empty WAL is no part of it");
         put(&db, 1000, 1200);
         let copy = Db::builder(target)
             .options(DbOptions::default())

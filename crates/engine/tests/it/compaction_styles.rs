@@ -329,7 +329,9 @@ fn fifo_deletes_the_oldest_tables_beyond_its_size() {
 fn fifo_deletes_tables_that_have_reached_their_ttl() {
     let (env, clock) = with_clock();
     let options = ColumnFamilyOptions { ttl: 1000, ..styled(CompactionStyle::Fifo) };
-    let db = open(&env, &options).unwrap();
+    let statistics = Arc::new(Statistics::new());
+    let builder = Db::builder("/db").options(creating()).env(env).statistics(statistics.clone());
+    let db = builder.column_family(descriptor("default", &options)).open().unwrap();
     put(&db, "old", b"1");
     flush(&db);
     clock.advance(600);
@@ -338,6 +340,8 @@ fn fifo_deletes_tables_that_have_reached_their_ttl() {
     clock.advance(600);
     until("the deletion", || files_at(&db, 0) == 1);
     assert_eq!(rows(&db).into_keys().collect::<Vec<_>>(), [b"young"]);
+    drop(db);
+    assert_eq!(statistics.ticker(Ticker::FifoTtlCompactions), 1);
 }
 
 #[test]

@@ -156,3 +156,31 @@ fn a_wal_that_was_never_synced_is_missed_by_the_one_after_it() {
     assert_eq!(rows_left(SkipAnyCorruptedRecords, gone).as_deref(), Some("cd"));
     assert_eq!(rows_left(SkipAnyCorruptedRecords, shorter).as_deref(), Some("acd"));
 }
+
+#[test]
+fn a_wal_that_only_a_dropped_family_needed_is_not_missed() {
+    let env = Env::memory();
+    let options = DbOptions { track_and_verify_wals: true, ..creating() };
+    let open = |names: &[&str]| {
+        let families = names.iter().map(|name| descriptor(name, &ColumnFamilyOptions::default()));
+        let families: Vec<_> = families.collect();
+        Db::builder("/db").options(options.clone()).env(env.clone()).column_families(families).open()
+    };
+    // Nothing is ever written to "default": in the MANIFEST it needs every WAL.
+    let db = open(&["default", "flushed", "dropped"]).unwrap();
+    let (flushed, dropped) = (db.column_family("flushed").unwrap(), db.column_family("dropped").unwrap());
+    db.put_cf(&dropped, "x", "1").unwrap();
+    db.put_cf(&flushed, "a", "in a table").unwrap();
+    db.flush_cf(&flushed).unwrap();
+    let first = wals(&env)[0].clone();
+    let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+    db.put_cf_with(&flushed, "b", "in the second WAL", &synced).unwrap();
+    assert_eq!(wals(&env).len(), 2, "the first is needed");
+    db.drop_column_family(&dropped).unwrap();
+    drop(dropped);
+    drop((flushed, db));
+    assert!(!wals(&env).contains(&first), "nobody needs it");
+    let db = open(&["default", "flushed"]).unwrap();
+    let flushed = db.column_family("flushed").unwrap();
+    assert_eq!(contents(&db, &flushed, &ReadOptions::default()).len(), 2);
+}
