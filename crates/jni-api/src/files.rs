@@ -6,7 +6,6 @@ use crate::env::{Env, jni};
 use crate::glue::{Answer, Thrown, c_text, checked, object};
 use crate::slices::JavaSlice;
 use jni_sys::{jbyte, jint, jlong, jobject, jvalue};
-use outcrop::Error;
 use outcrop_capi as c;
 use std::path::Path;
 
@@ -31,7 +30,7 @@ pub(crate) fn create_checkpoint(env: Env, checkpoint: jlong, path: jobject) -> A
     // SAFETY: see `glue`.
     checked(|error| unsafe { c::rocksdb_checkpoint_create(checkpoint as *mut _, path.as_ptr(), 0, error) })?;
     if env.class("org/rocksdb/FlinkCompactionFilter").is_ok() {
-        return drop_empty_wals(Path::new(&dir)).map_err(|error| Thrown::from(Error::io(dir, error)));
+        return drop_empty_wals(Path::new(&dir)).map_err(Thrown::from);
     }
     jni!(env, ExceptionClear);
     Ok(())
@@ -39,13 +38,16 @@ pub(crate) fn create_checkpoint(env: Env, checkpoint: jlong, path: jobject) -> A
 
 /// Takes WALs without a byte out of a checkpoint, as Flink's RocksDB 8 does not have them there: Flink uploads each file, and takes
 /// one without a byte for a failed upload. RocksDB has them from version 9 on.
-fn drop_empty_wals(checkpoint: &Path) -> std::io::Result<()> {
+fn drop_empty_wals(checkpoint: &Path) -> outcrop::Result<()> {
+    let fs = outcrop::Env::posix().fs;
     // A checkpoint in an environment in memory is not there.
-    let Ok(entries) = std::fs::read_dir(checkpoint) else { return Ok(()) };
-    for entry in entries {
-        let entry = entry?;
-        if entry.path().extension().is_some_and(|kind| kind == "log") && entry.metadata()?.len() == 0 {
-            std::fs::remove_file(entry.path())?;
+    if !fs.exists(checkpoint)? {
+        return Ok(());
+    }
+    for name in fs.list(checkpoint)? {
+        let path = checkpoint.join(&name);
+        if name.ends_with(".log") && fs.file_size(&path)? == 0 {
+            fs.remove_file(&path)?;
         }
     }
     Ok(())
