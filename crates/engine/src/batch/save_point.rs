@@ -44,6 +44,7 @@ impl WriteBatch {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_base::CfId;
 
     #[test]
     fn a_rollback_takes_back_records_and_their_count() {

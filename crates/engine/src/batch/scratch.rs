@@ -29,6 +29,7 @@ pub fn with_scratch_batch(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_base::CfId;
 
     #[test]
     fn a_thread_uses_one_batch_again_and_keeps_no_large_one() {

@@ -76,7 +76,7 @@ fn work_failed(versions: &VersionSet, error: &Error) {
 mod tests {
     use super::*;
     use crate::testing::parts::Parts;
-    use outcrop_base::ErrorKind;
+    use outcrop_base::{CfId, ErrorKind};
 
     #[test]
     fn what_cannot_be_picked_rests_if_a_listener_takes_the_error_away() {

@@ -340,7 +340,7 @@ impl<'l> HeldKeys<'l> {
     ) -> Result<HeldKeys<'l>> {
         let mut held = HeldKeys { locks, owner: Owner::new(new_id(), 0, None), keys: Vec::new() };
         for (column_family, key) in keys {
-            let request = LockRequest { column_family: column_family, key: &key, exclusive: true };
+            let request = LockRequest { column_family, key: &key, exclusive: true };
             locks.lock(&held.owner, request, timeout_micros)?;
             held.keys.push((column_family, key));
         }

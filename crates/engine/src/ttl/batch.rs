@@ -39,6 +39,7 @@ pub fn stamped_batch(batch: &WriteBatch, stamp: [u8; STAMP_LEN]) -> Result<Write
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_base::CfId;
 
     #[test]
     fn what_has_a_value_is_stamped_and_all_else_stays_in_its_place() {

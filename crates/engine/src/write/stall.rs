@@ -244,6 +244,7 @@ fn falls_behind(state: &CfState) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use outcrop_base::CfId;
 
     #[test]
     fn any_rate_can_be_asked_for() {
