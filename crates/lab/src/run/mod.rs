@@ -10,6 +10,7 @@
 //! disk ends the run, and counts against nobody.
 //! Next: `blocks.rs`; `profile.rs` for a run that only samples.
 
+mod abandoned;
 mod blocks;
 pub mod child;
 pub mod data_dir;
