@@ -275,7 +275,7 @@ impl<'a> Session<'a> {
         waited: f64,
         record: Record<'_>,
     ) -> Result<(), StoreError> {
-        let step = &self.setting.plan.steps[number];
+        let step = &self.setting.plan.step_of(number, self.slot.target);
         let (first, last) = (&readings[0], &readings[readings.len() - 1]);
         let mut metrics = derive(step, result, first, last, waited);
         if let Some(most) = rss_max(step, readings, result) {
@@ -326,7 +326,7 @@ pub(super) fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>,
     let target = &plan.targets[slot.target];
     let seed = plan.block_seed(slot.block);
     let planned = steps.clone().map(|number| {
-        let mut step = plan.steps[number].clone();
+        let mut step = plan.step_of(number, slot.target);
         // Threads of a step take the numbers after its seed.
         step.step.seed = seed.wrapping_add(number as u64 * 1000);
         step.step.planted = target.planted;
