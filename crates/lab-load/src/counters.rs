@@ -34,6 +34,9 @@ pub struct Counters {
     /// Bytes of all live blob files.
     #[serde(default)]
     pub blob_bytes: u64,
+    /// Times that the WAL was synced, as engines print it: above ten thousand in thousands.
+    #[serde(default)]
+    pub wal_syncs: u64,
     /// Bytes in the block cache; over a step the fewer of those at its edges.
     #[serde(default)]
     pub cache_used: u64,
@@ -65,6 +68,7 @@ impl Counters {
             blob_read_gb: self.blob_read_gb - before.blob_read_gb,
             blob_write_gb: self.blob_write_gb - before.blob_write_gb,
             stalls: self.stalls.saturating_sub(before.stalls),
+            wal_syncs: self.wal_syncs.saturating_sub(before.wal_syncs),
             uptime: self.uptime - before.uptime,
             cache_used: self.cache_used.min(before.cache_used),
             ..*self
@@ -83,6 +87,7 @@ impl Counters {
             blob_read_gb: self.blob_read_gb + later.blob_read_gb,
             blob_write_gb: self.blob_write_gb + later.blob_write_gb,
             stalls: self.stalls + later.stalls,
+            wal_syncs: self.wal_syncs + later.wal_syncs,
             uptime: self.uptime + later.uptime,
             cache_used: self.cache_used.min(later.cache_used),
             ..*later
@@ -114,6 +119,7 @@ impl Counters {
             blob_read_gb: sum_column(text, "Rblob(GB)").unwrap_or(0.0),
             blob_write_gb: sum_column(text, "Wblob(GB)").unwrap_or(0.0),
             blob_bytes: 0,
+            wal_syncs: wal_syncs(text),
             cache_used: 0,
             cache_capacity: 0,
         }
@@ -127,6 +133,20 @@ fn gigabytes(text: &str) -> f64 {
     let unit = words.next().unwrap_or("").trim_end_matches(',');
     let share = [("KB", 1.0 / 1_048_576.0), ("MB", 1.0 / 1024.0), ("GB", 1.0), ("TB", 1024.0)];
     share.iter().find(|(name, _)| *name == unit).map_or(0.0, |(_, share)| number * share)
+}
+
+/// The count of `Cumulative WAL: 12K writes, 3456 syncs, ..`; 0 without one.
+fn wal_syncs(text: &str) -> u64 {
+    let line = text.lines().find_map(|line| line.trim_start().strip_prefix("Cumulative WAL:")).unwrap_or("");
+    let count = line.split(',').find_map(|part| part.trim().strip_suffix("syncs")).unwrap_or("").trim();
+    let end = count.find(|c: char| !c.is_ascii_digit()).unwrap_or(count.len());
+    let unit = match count[end..].trim() {
+        "K" => 1000,
+        "M" => 1_000_000,
+        "G" => 1_000_000_000,
+        _ => 1,
+    };
+    count[..end].parse::<u64>().unwrap_or(0) * unit
 }
 
 /// The value of `column` in the last "Sum" row of the compaction table.
@@ -180,8 +200,16 @@ Write Stall (count): cf-l0-file-count-limit-delays-with-ongoing-compaction: 0, l
 ** DB Stats **
 Uptime(secs): 12.5 total, 3.0 interval
 Cumulative writes: 1000K writes, 1000K keys, 1000K commit groups, 1.0 writes per commit group, ingest: 0.40 GB, 32.00 MB/s
+Cumulative WAL: 12K writes, 3456 syncs, 3.47 writes per sync, written: 0.40 GB, 32.00 MB/s
 Cumulative stall: 00:00:1.250 H:M:S, 10.0 percent
 ";
+
+    #[test]
+    fn syncs_are_counted_and_in_thousands_once_they_are_many() {
+        assert_eq!(Counters::parse(SAMPLE).wal_syncs, 3456);
+        assert_eq!(wal_syncs("Cumulative WAL: 12K writes, 34K syncs, 0.35 writes per sync"), 34_000);
+        assert_eq!(wal_syncs("Interval WAL: 1 writes, 2 syncs\n"), 0);
+    }
 
     #[test]
     fn numbers_are_found_by_their_names() {

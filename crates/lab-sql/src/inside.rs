@@ -13,6 +13,8 @@
 use crate::address::{Address, Product};
 use crate::connection::{Connection, Value};
 use crate::insert_benchmark::{Phase, rows as insert_rows, table_name};
+#[cfg(doc)]
+use crate::pool::Pool;
 use crate::step::{Load, SqlStep};
 use crate::sysbench::{self, client};
 use crate::upkeep::DATABASE;
@@ -43,17 +45,47 @@ impl Inside {
             Product::Postgres => {
                 self.connection.value("SELECT pg_current_wal_insert_lsn() - '0/0'::pg_lsn")?
             }
-            Product::MySql => {
-                let usual = match engine {
-                    "" => self.connection.value("SELECT @@default_storage_engine")?.unwrap_or_default(),
-                    named => named.to_string(),
-                };
-                let Some(counter) = redo_counter(&usual) else { return Ok(None) };
-                let rows = self.connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{counter}'"))?;
-                rows.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten()
-            }
+            Product::MySql => self.log_counter(engine, |log| log.bytes)?,
         };
         Ok(text.and_then(|text| text.split('.').next()?.parse().ok()))
+    }
+
+    /// Times that the log of [`Inside::redo_bytes`] was ever brought to its device; only differences mean anything. A server that
+    /// writes its log synchronously syncs it by each write. PostgreSQL says so from version 14 on, and of a connection at work a second
+    /// late unless [`Pool::report_statistics`] asked it to. `None` where the server does not say.
+    ///
+    /// # Errors
+    /// The server's words.
+    pub fn log_syncs(&mut self, engine: &str) -> Result<Option<u64>, String> {
+        let text = match self.connection.product() {
+            Product::Postgres => match log_syncs_query(self.version_number()?) {
+                Some(query) => self.connection.value(&query)?,
+                None => None,
+            },
+            Product::MySql => self.log_counter(engine, |log| log.syncs)?,
+        };
+        Ok(text.and_then(|text| text.parse().ok()))
+    }
+
+    /// PostgreSQL's version as a number: 180001 is 18.1.
+    fn version_number(&mut self) -> Result<u32, String> {
+        let text = self.connection.value("SHOW server_version_num")?;
+        Ok(text.and_then(|text| text.parse().ok()).unwrap_or(0))
+    }
+
+    /// A counter of MySQL's about the log of `engine`'s tables.
+    fn log_counter(
+        &mut self,
+        engine: &str,
+        of: fn(&LogCounters) -> &'static str,
+    ) -> Result<Option<String>, String> {
+        let usual = match engine {
+            "" => self.connection.value("SELECT @@default_storage_engine")?.unwrap_or_default(),
+            named => named.to_string(),
+        };
+        let Some(counters) = log_counters(&usual) else { return Ok(None) };
+        let rows = self.connection.rows(&format!("SHOW GLOBAL STATUS LIKE '{}'", of(&counters)))?;
+        Ok(rows.into_iter().next().and_then(|row| row.into_iter().nth(1)).flatten())
     }
 
     /// Bytes of the connection's database: its tables and indexes with what is free in them. `None` where only files say so.
@@ -121,13 +153,31 @@ fn is_of_load([database, command, statement]: &[String; 3]) -> bool {
     database == DATABASE && matches!(command.as_str(), "Query" | "Execute") && statement != "SHOW PROCESSLIST"
 }
 
-/// The counter of bytes that an engine of MySQL puts into its redo log.
-fn redo_counter(engine: &str) -> Option<&'static str> {
+/// Names of counters about the log of an engine of MySQL.
+struct LogCounters {
+    bytes: &'static str,
+    syncs: &'static str,
+}
+
+fn log_counters(engine: &str) -> Option<LogCounters> {
     match engine.to_ascii_lowercase().as_str() {
-        "innodb" => Some("Innodb_os_log_written"),
-        "rocksdb" => Some("Rocksdb_wal_bytes"),
+        "innodb" => Some(LogCounters { bytes: "Innodb_os_log_written", syncs: "Innodb_os_log_fsyncs" }),
+        "rocksdb" => Some(LogCounters { bytes: "Rocksdb_wal_bytes", syncs: "Rocksdb_wal_synced" }),
         _ => None,
     }
+}
+
+/// The query for the syncs of the WAL of a PostgreSQL of this version; nothing before 14.
+fn log_syncs_query(version: u32) -> Option<String> {
+    let (writes, syncs, place) = match version {
+        180_000.. => ("sum(writes)", "sum(fsyncs)", "pg_stat_io WHERE object = 'wal' AND context = 'normal'"),
+        140_000.. => ("wal_write", "wal_sync", "pg_stat_wal"),
+        _ => return None,
+    };
+    // With open_sync and open_datasync a write returns once the device has it.
+    Some(format!(
+        "SELECT CASE WHEN current_setting('wal_sync_method') LIKE 'open%' THEN {writes} ELSE {syncs} END FROM {place}"
+    ))
 }
 
 /// Statements of a step that search, as reports show them and with literals for parameters.
@@ -235,9 +285,21 @@ mod tests {
 
     #[test]
     fn the_redo_log_is_that_of_the_tables_engine() {
-        assert_eq!(redo_counter("InnoDB"), Some("Innodb_os_log_written"));
-        assert_eq!(redo_counter("ROCKSDB"), Some("Rocksdb_wal_bytes"));
-        assert_eq!(redo_counter("MyISAM"), None);
+        let bytes = |engine: &str| log_counters(engine).map(|log| log.bytes);
+        assert_eq!(bytes("InnoDB"), Some("Innodb_os_log_written"));
+        assert_eq!(bytes("ROCKSDB"), Some("Rocksdb_wal_bytes"));
+        assert_eq!(bytes("MyISAM"), None);
+    }
+
+    #[test]
+    fn each_version_is_asked_where_it_counts_syncs() {
+        assert!(
+            log_syncs_query(180_001)
+                .unwrap()
+                .contains("sum(fsyncs) END FROM pg_stat_io WHERE object = 'wal'")
+        );
+        assert!(log_syncs_query(140_019).unwrap().ends_with("wal_sync END FROM pg_stat_wal"));
+        assert_eq!(log_syncs_query(130_022), None);
     }
 
     #[test]

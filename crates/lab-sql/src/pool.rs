@@ -2,7 +2,7 @@
 //!
 //! Targets take turns several times a second; connecting and preparing anew at each turn would be measured.
 
-use crate::address::Address;
+use crate::address::{Address, Product};
 use crate::connection::{Connection, Prepared};
 use std::ops::{Deref, DerefMut};
 use std::sync::Mutex;
@@ -78,6 +78,26 @@ impl Pool {
             }
         };
         Ok(Taken { pool: self, client: Some(client) })
+    }
+
+    /// Has idle connections report what they have counted so far: PostgreSQL's do it once a second, from version 15 on when they are
+    /// asked to. Of other servers, whose counters are always up to date, nothing is asked.
+    ///
+    /// # Errors
+    /// The server's words.
+    pub fn report_statistics(&self) -> Result<(), String> {
+        if self.address.product != Product::Postgres {
+            return Ok(());
+        }
+        let mut idle = self.idle.lock().expect("nobody panics with it");
+        for client in idle.iter_mut() {
+            let known = "SELECT count(*) FROM pg_proc WHERE proname = 'pg_stat_force_next_flush'";
+            if client.connection.value(known)?.as_deref() != Some("1") {
+                break;
+            }
+            client.connection.value("SELECT pg_stat_force_next_flush()")?;
+        }
+        Ok(())
     }
 
     /// Closes idle connections: a server that is stopped waits for them, and tables in use cannot be dropped.

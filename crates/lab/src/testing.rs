@@ -38,6 +38,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         load_cpu_seconds: None,
         server: None,
         redo_bytes: None,
+        log_syncs: None,
         waits: Default::default(),
         plans: None,
         row_seconds: None,

@@ -2,7 +2,7 @@
 
 use super::{FAR, Lab, both, experiment, one_of_each, server};
 use std::io::{BufRead, BufReader};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
 use std::time::{Duration, Instant};
 
@@ -18,6 +18,19 @@ fn processes(dir: &Path) -> Vec<u32> {
         String::from_utf8_lossy(&line).contains(&name) || place.starts_with(&name)
     };
     ids.filter(of).filter(|id| *id != std::process::id()).collect()
+}
+
+/// The files of `/dev/shm` that these processes map.
+fn shared_memory(dir: &Path) -> Vec<PathBuf> {
+    let maps = |id: u32| std::fs::read_to_string(format!("/proc/{id}/maps")).unwrap_or_default();
+    let files = |maps: String| {
+        let found = |line: &str| line.find("/dev/shm/PostgreSQL.").map(|at| PathBuf::from(&line[at..]));
+        maps.lines().filter_map(found).collect::<Vec<_>>()
+    };
+    let mut all: Vec<PathBuf> = processes(dir).into_iter().map(maps).flat_map(files).collect();
+    all.sort();
+    all.dedup();
+    all
 }
 
 /// Starts a run whose steps take long, and waits until its servers are at work.
@@ -50,11 +63,16 @@ fn a_killed_run_leaves_no_process_and_goes_on() {
     let lab = Lab::new(&experiment(&servers, "sysbench", "'load', 'point-query', 'insert'", 1.5, ""));
     let data = lab.dir.path().join("data");
     let mut run = at_work(&lab, &data);
+    let shared = shared_memory(&data);
+    if servers.iter().any(|server| server.starts_with("postgres")) {
+        assert!(!shared.is_empty(), "PostgreSQL's processes share memory");
+    }
     run.kill().unwrap();
     run.wait().unwrap();
     let deadline = Instant::now() + FAR;
-    while !processes(&data).is_empty() {
-        assert!(Instant::now() < deadline, "left: {:?}", processes(&data));
+    let left = || shared.iter().filter(|path| path.exists()).count();
+    while !processes(&data).is_empty() || left() > 0 {
+        assert!(Instant::now() < deadline, "left: {:?} of {shared:?}", processes(&data));
         std::thread::sleep(Duration::from_millis(20));
     }
     let output = lab.output(&["run", "t.toml", "--data", data.to_str().unwrap(), "--resume"]);

@@ -6,6 +6,7 @@ mod basedir;
 mod browser;
 mod data;
 mod disk;
+mod embedded;
 mod foreign;
 mod insert_benchmark;
 mod lifetime;

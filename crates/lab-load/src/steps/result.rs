@@ -58,6 +58,9 @@ pub struct StepResult {
     /// Bytes that a server put into its redo log meanwhile, if there is one and it says so.
     #[serde(default)]
     pub redo_bytes: Option<u64>,
+    /// Times that a server brought its redo log to its device meanwhile, if there is one and it says so.
+    #[serde(default)]
+    pub log_syncs: Option<u64>,
     /// The states of a server's connections, looked at ten times a second: how often each was seen.
     #[serde(default)]
     pub waits: BTreeMap<String, u64>,
@@ -171,6 +174,10 @@ impl StepResult {
                 (Some(so_far), Some(later)) => Some(so_far + later),
                 (so_far, later) => so_far.or(later),
             },
+            log_syncs: match (self.log_syncs, later.log_syncs) {
+                (Some(so_far), Some(later)) => Some(so_far + later),
+                (so_far, later) => so_far.or(later),
+            },
             waits: later.waits.into_iter().fold(self.waits, |mut waits, (what, count)| {
                 *waits.entry(what).or_default() += count;
                 waits
@@ -232,6 +239,7 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         load_cpu_seconds: Some(threads.iter().map(|thread| thread.cpu.as_secs_f64()).sum()),
         server: None,
         redo_bytes: None,
+        log_syncs: None,
         waits: BTreeMap::new(),
         plans: None,
         rows: None,

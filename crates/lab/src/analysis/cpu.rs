@@ -330,6 +330,7 @@ mod tests {
             assert_eq!(frame(name), wanted, "{name}");
         }
         assert_eq!(group("[unknown] (l.so)"), OTHER);
+        assert_eq!(group("crc32 (libcrypto.so.3)"), OTHER, "no library of C's");
         let shares = rules.shares(&profile().samples);
         assert!((shares.iter().sum::<f64>() - 100.0).abs() < 0.5, "{shares:?}");
         assert_eq!(shares[0], 50.0);
@@ -358,6 +359,14 @@ mod tests {
             ("send (libc.so.6)", "network"),
             ("unix_stream_sendmsg (kernel)", "kernel"),
             ("memcpy (libc.so.6)", "libc"),
+            ("memcpy (libc-2.31.so)", "libc"),
+            ("operator new (libstdc++.so.6.0.30)", "libc"),
+            ("_dl_lookup (ld-linux-x86-64.so.2)", "libc"),
+            ("malloc (libtcmalloc_minimal.so.4)", "libc"),
+            // Libraries whose names only begin as those do.
+            ("SHA256_Update (libcrypto.so.3)", OTHER),
+            ("mysql_send (libmariadb.so.3)", OTHER),
+            ("gcc_jit (libgccjit.so.0)", OTHER),
             ("new_in_version_19 (postgres)", "rest of server"),
             ("MYSQLparse (mysqld)", "parse"),
             ("JOIN::optimize (mysqld)", "optimise"),

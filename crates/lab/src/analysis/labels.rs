@@ -6,6 +6,7 @@ use crate::analysis::judge;
 use crate::experiment::WorkloadKind;
 use crate::experiment::steps::PlannedStep;
 use crate::probe::derive::Metrics;
+use crate::report::text::amount;
 use outcrop_lab_load::{StepKind, StepResult};
 use outcrop_lab_stats::steady::Shape;
 use serde::{Deserialize, Serialize};
@@ -197,13 +198,15 @@ fn time_lost(step: &PlannedStep, result: &StepResult) -> Option<Label> {
         return None;
     }
     if result.seconds < step.step.seconds * (1.0 - TIME) {
-        let text = format!("it ended after {:.1} of {:.0} seconds", result.seconds, step.step.seconds);
+        let text =
+            format!("it ended after {} of {} seconds", amount(result.seconds), amount(step.step.seconds));
         return Some(label("ended early", false, text));
     }
     let (had, used) =
         (result.seconds * f64::from(step.step.threads), result.micros_per_op * result.ops as f64 / 1e6);
     ((used / had - 1.0).abs() > TIME).then(|| {
-        let text = format!("operations took {used:.1} seconds of the {had:.1} that threads had");
+        let text =
+            format!("operations took {} seconds of the {} that threads had", amount(used), amount(had));
         label("counts do not fit", false, text)
     })
 }
@@ -348,6 +351,12 @@ mod tests {
         assert_eq!(of(&lost, &Metrics::new()), ["counts do not fit"]);
         let labels = labels(WorkloadKind::Byrx, 0.02, &step, &lost, &Metrics::new());
         assert!(labels[0].text.contains("30.0 seconds of the 60.0"), "{labels:?}");
+        // Of a step of less than a second, too, the two numbers differ as they are shown.
+        step.step.seconds = 0.6;
+        let seconds = 0.6;
+        let short = StepResult { seconds, micros_per_op: 560.0, ..result_like(&result) };
+        let text = time_lost(&step, &short).unwrap().text;
+        assert_eq!(text, "operations took 0.560 seconds of the 0.600 that threads had");
     }
 
     fn result_like(result: &StepResult) -> StepResult {

@@ -81,7 +81,7 @@ pub fn run(arguments: &QuickArguments) -> Result<(), String> {
         };
     let record = arguments.output.join("record.sqlite");
     let start = Start::New { file: "quick.toml".to_string(), text, plan: Box::new(plan) };
-    let id = run::carry_out(&record, &arguments.data, Duration::from_secs(1), start)
+    let id = run::carry_out(&record, &arguments.data, Duration::from_secs(1), run::ProgressForm::Text, start)
         .map_err(|error| error.to_string())?;
     let store = Store::open_existing(&record)?;
     let page = site::write(&store, id, &arguments.output, site::Form::Full)?;

@@ -11,6 +11,7 @@
 //! Next: `order.rs`, `run/`.
 
 use crate::experiment::compaction::open_options;
+use crate::experiment::sql::embedded;
 use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, DataSource, Experiment, Order, TargetSet, WorkloadKind};
 use crate::planning::balanced;
@@ -23,6 +24,7 @@ use crate::targets::builds::Built;
 use crate::targets::engines;
 use crate::targets::maven::{self, ReferenceError};
 use crate::targets::servers::ServerLocation;
+use outcrop_lab_load::database::Durability;
 use outcrop_lab_load::rng::Mt19937_64;
 use outcrop_lab_load::{OpenOptions, StepKind};
 use serde::{Deserialize, Serialize};
@@ -124,6 +126,9 @@ pub struct PlannedTarget {
     /// Share of each operation's time that is burnt in addition.
     #[serde(default)]
     pub planted: f64,
+    /// Of an embedded engine in an experiment on servers: how durable its writes are when they are answered.
+    #[serde(default)]
+    pub beside_servers: Option<Durability>,
 }
 
 /// One session of the plan.
@@ -504,6 +509,7 @@ impl<'a> Resolving<'a> {
             options: config.text(self.sizes),
             twin_of: None,
             planted: config.planted.unwrap_or(0.0),
+            beside_servers: None,
         }
     }
 
@@ -524,7 +530,7 @@ impl<'a> Resolving<'a> {
 }
 
 /// The checksum of a library that can be driven.
-fn checked(path: &Path) -> Result<String, String> {
+pub(crate) fn checked(path: &Path) -> Result<String, String> {
     let capabilities = engines::Capabilities::probe(path)?;
     if !capabilities.can_be_driven() {
         return Err(format!("{} {}", path.display(), capabilities.words()));
@@ -579,6 +585,15 @@ impl Plan {
     pub fn reported(&self) -> Vec<String> {
         let measured = &self.steps[self.shared_steps()..];
         measured.iter().filter(|step| step.report).map(|step| step.step.name.clone()).collect()
+    }
+
+    /// Step `number` as `target` does it: an embedded engine in an experiment on servers has operations in place of statements. Of a
+    /// step that it has no operation for it gets the server's.
+    pub fn step_of(&self, number: usize, target: usize) -> PlannedStep {
+        let planned = &self.steps[number];
+        let durability = self.targets[target].beside_servers;
+        let own = durability.and_then(|durability| embedded::on_engine(planned, &self.sizes, durability));
+        own.unwrap_or_else(|| planned.clone())
     }
 
     /// The weaknesses that come from the plan itself, in sentences.

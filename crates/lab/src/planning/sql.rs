@@ -1,16 +1,16 @@
 //! From an experiment on servers to the same plan as for engines: blocks, twins, orders and slices are those of `plan.rs`.
 
 use crate::experiment::compaction::open_options;
-use crate::experiment::sql::{self, ServerConfig, ServerSet, SqlExperiment};
+use crate::experiment::sql::{self, Commit, EmbeddedSet, ServerConfig, ServerSet, SqlExperiment};
 use crate::experiment::{Config, DataSource, Order, WorkloadKind};
 use crate::planning::order;
-use crate::planning::plan::{Plan, PlannedTarget, base_of, block_orders};
+use crate::planning::plan::{Plan, PlannedTarget, base_of, block_orders, checked};
 use crate::planning::scale::{Machine, Scale, Scaled};
 use crate::report::text::amount;
-use crate::run::child::Source;
+use crate::run::child::{self, Source};
 use crate::run::sysbench;
 use crate::targets::builds::Built;
-use crate::targets::maven::ReferenceError;
+use crate::targets::maven::{self, ReferenceError};
 use crate::targets::servers::{Runner, ServerLocation, ServerSpec, catalogue, config, program_of};
 use outcrop_lab_sql::{Address, Load, Product, SqlStep};
 use std::path::{Path, PathBuf};
@@ -241,7 +241,8 @@ fn unscaled(experiment: &SqlExperiment, file: &Path, seed: u64, machine: Machine
     }
     let (mut targets, left_out) = resolve(experiment, file, machine)?;
     targets.iter_mut().for_each(|target| target.open.cache_size = sizes.cache);
-    let base = base_of(experiment.base.as_deref(), &targets, &left_out)?;
+    let wanted = experiment.base.as_deref().map(with_newest);
+    let base = base_of(wanted.as_deref(), &targets, &left_out)?;
     let design = &experiment.design;
     if design.aa {
         let mut twin = targets[base].clone();
@@ -283,6 +284,17 @@ fn unscaled(experiment: &SqlExperiment, file: &Path, seed: u64, machine: Machine
     })
 }
 
+/// A target's name with the version that `18.x` stands for.
+fn with_newest(name: &str) -> String {
+    let newest = || {
+        let (server, rest) = name.split_once('@')?;
+        let version = rest.split(['/', '@']).next()?;
+        let found = version.ends_with(".x").then(|| catalogue::find(server, version).ok())??;
+        Some(format!("{server}@{}{}", found.archive.version, &rest[version.len()..]))
+    };
+    newest().unwrap_or_else(|| name.to_string())
+}
+
 type Resolved = (Vec<PlannedTarget>, Vec<(String, String)>);
 
 fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<Resolved, String> {
@@ -315,6 +327,13 @@ fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<
             }
         }
     }
+    for set in &experiment.embedded {
+        match engines_of(experiment, set, machine) {
+            Ok(found) => targets.extend(found),
+            Err(ReferenceError::Unavailable(why)) => left_out.push((set.engine.clone(), why)),
+            Err(error) => return Err(error.to_string()),
+        }
+    }
     for (index, target) in targets.iter().enumerate() {
         if targets[..index].iter().any(|other| other.name == target.name) {
             return Err(format!("two targets are called {}; tell them apart with build", target.name));
@@ -326,6 +345,46 @@ fn resolve(experiment: &SqlExperiment, file: &Path, machine: Machine) -> Result<
         }
         _ => Ok((targets, left_out)),
     }
+}
+
+/// The targets of an embedded engine: one for each way to commit.
+fn engines_of(
+    experiment: &SqlExperiment,
+    set: &EmbeddedSet,
+    machine: Machine,
+) -> Result<Vec<PlannedTarget>, ReferenceError> {
+    let (engine, version) = match set.engine.split_once('@') {
+        Some((engine, version)) => (engine, Some(version)),
+        None => (set.engine.as_str(), None),
+    };
+    let source = match version {
+        Some(version) => Source::Library(maven::obtain(engine, version)?),
+        None => Source::InProcess,
+    };
+    let (program, sha256) = match &source {
+        Source::Library(path) => (path.as_path(), Some(checked(path).map_err(ReferenceError::Unavailable)?)),
+        Source::InProcess | Source::Server(_) => (Path::new("/proc/self/exe"), None),
+    };
+    child::try_load(&source, None).map_err(ReferenceError::Unavailable)?;
+    let sizes = experiment.sizes(machine.memory);
+    let target = |commit: &Commit| PlannedTarget {
+        name: format!("{}/{}", set.engine, commit.name()),
+        engine: engine.to_string(),
+        version: version.map(str::to_string),
+        line: format!("{engine}/{}", commit.name()),
+        source: source.clone(),
+        sha256: sha256.clone(),
+        built: Built::read(program),
+        allocator: "system".to_string(),
+        preload: None,
+        config: commit.name().to_string(),
+        open: open_options(WorkloadKind::Byrx, &sizes, &Config::default()),
+        options: String::new(),
+        twin_of: None,
+        planted: 0.0,
+        beside_servers: Some(commit.durability()),
+    };
+    Ok(set.commit.iter().map(target).collect())
 }
 
 /// Whether sysbench's program is installed; if not, what to do.
@@ -473,6 +532,7 @@ fn target(
         options: settings,
         twin_of: None,
         planted: config.planted.unwrap_or(0.0),
+        beside_servers: None,
     })
 }
 
@@ -587,6 +647,16 @@ mod tests {
         let text = format!("{BY_URL}aa = false\n");
         let error = plan(Path::new("t.toml"), &text, 1, machine, &scale).unwrap_err();
         assert_eq!(error, "--keys: a table has at most 2000000000 rows");
+    }
+
+    #[test]
+    fn a_base_may_be_the_newest_of_a_version() {
+        let newest = catalogue::find("postgres", "18.x").unwrap().archive.version;
+        assert_eq!(with_newest("postgres@18.x/sync"), format!("postgres@{newest}/sync"));
+        assert_eq!(with_newest("postgres@18.x@sysbench/sync"), format!("postgres@{newest}@sysbench/sync"));
+        for name in ["postgres@12.22/x10a", "postgres@99.x", "outcrop/synced", "mysql"] {
+            assert_eq!(with_newest(name), name);
+        }
     }
 
     #[test]

@@ -5,6 +5,7 @@ use super::sources::{TICKS_PER_SECOND, processors};
 use crate::analysis::judge::Better;
 use crate::experiment::steps::PlannedStep;
 use outcrop_lab_load::StepResult;
+use outcrop_lab_load::database::Durability;
 use outcrop_lab_load::process::ProcessUsage;
 use std::collections::BTreeMap;
 
@@ -75,6 +76,11 @@ pub const METRICS: &[MetricRow] = &[
     ),
     lower("server_cpu_us/o", "us", "user and system time of the server's processes / operations"),
     lower("redo_KB/o", "KB", "KB that a server put into its redo log / operations"),
+    lower(
+        "sync/o",
+        "1",
+        "times a server or an engine brought its log to the device, by its own count / operations; of writes in groups less than one",
+    ),
     lower("client_cpu_us/o", "us", "user and system time of the clients of a server / operations"),
     lower("cs/o", "1", "context switches of the host / operations"),
     lower("vcs/o", "1", "times a thread of the process went to wait / operations"),
@@ -295,6 +301,9 @@ fn from_readings(
     per_op("server_cpu_us/o", server.map(|seconds| seconds * 1e6));
     per_op("client_cpu_us/o", step.sql.as_ref().map(|_| client * 1e6));
     per_op("redo_KB/o", result.redo_bytes.map(|bytes| bytes as f64 / 1024.0));
+    let synced = (step.step.durability == Durability::Sync).then_some(result.counters.wal_syncs);
+    let syncs = if step.sql.is_some() { result.log_syncs } else { synced };
+    per_op("sync/o", syncs.filter(|_| step.writes()).map(|syncs| syncs as f64));
     per_op("cs/o", delta("context_switches"));
     per_op("vcs/o", Some(result.usage.voluntary_switches as f64));
     per_op("ivcs/o", Some(result.usage.involuntary_switches as f64));

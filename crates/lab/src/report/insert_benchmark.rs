@@ -53,7 +53,7 @@ struct Table {
 }
 
 /// Steps of the benchmark that are in reports.
-fn steps(results: &Results) -> Vec<(String, Phase)> {
+pub(super) fn steps(results: &Results) -> Vec<(String, Phase)> {
     let phase = |name: &String| {
         let planned = results.experiment.plan.steps.iter().find(|planned| planned.step.name == *name)?;
         match &planned.sql.as_ref()?.load {
@@ -62,6 +62,11 @@ fn steps(results: &Results) -> Vec<(String, Phase)> {
         }
     };
     results.steps.iter().filter_map(phase).collect()
+}
+
+/// Whether an experiment has steps of the Insert Benchmark.
+pub fn is_one(results: &Results) -> bool {
+    !steps(results).is_empty()
 }
 
 fn missed(results: &Results, step: &str, target: usize) -> bool {

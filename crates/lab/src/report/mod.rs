@@ -4,6 +4,7 @@
 pub mod classic;
 mod groups;
 mod insert_benchmark;
+mod insert_metrics;
 pub mod show;
 pub mod site;
 pub(crate) mod status_line;

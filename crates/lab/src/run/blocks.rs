@@ -14,7 +14,7 @@
 
 use super::engine_files::engine_facts;
 use super::now;
-use super::progress::Progress;
+use super::progress::{Progress, ProgressForm};
 use super::session::{self, Ended, Session, Setting};
 use crate::analysis::results::Results;
 use crate::experiment::Order;
@@ -85,15 +85,15 @@ struct SessionPlace {
 }
 
 impl<'a> Run<'a> {
-    /// A run of experiment `id` with databases in `data`.
-    pub fn new(setting: Setting<'a>, id: i64, data: &'a DataDir) -> Run<'a> {
+    /// A run of experiment `id` with databases in `data`, which says how far it is in `form`.
+    pub fn new(setting: Setting<'a>, id: i64, data: &'a DataDir, form: ProgressForm) -> Run<'a> {
         Run {
             setting,
             id,
             data,
             datasets: HashMap::new(),
             failures: HashMap::new(),
-            progress: Progress::new(setting.plan.estimate().sessions),
+            progress: Progress::new(form, id, setting.plan.estimate().sessions),
             usual: None,
             worked: false,
         }

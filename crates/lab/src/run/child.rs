@@ -316,6 +316,12 @@ impl<'a> Worker<'a> {
     const RUN_IN_AGAIN: f64 = 0.02;
 
     fn step(&mut self, number: usize, planned: &'a PlannedStep, slice: Slice) -> Result<(), String> {
+        if let Some(sql) = &planned.sql {
+            say(&Message::Started { step: number, waited: 0.0 })?;
+            let test = sql.test().map_or(planned.step.name.as_str(), |test| test.name);
+            let why = format!("an embedded engine has no operation that does what {test} does");
+            return say(&Message::NotOffered { step: number, why });
+        }
         if planned.step.kind == StepKind::RandomTransaction {
             return self.transactions(number, planned);
         }

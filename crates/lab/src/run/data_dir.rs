@@ -7,14 +7,15 @@
 //! ```
 //! Invariants: nothing is written into a directory that holds anything and lacks the mark. Only the mark and
 //! `session-N` are ever deleted, and the directory itself if this run created it and nothing else is in it. The
-//! next run removes whatever a killed run left.
+//! next run removes whatever a killed run left, also in another directory: `abandoned.rs`.
 
+use super::abandoned;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
 use std::path::{Path, PathBuf};
 
 /// Marks a directory as the lab's own.
-const MARKER: &str = "OUTCROP-LAB";
+pub(super) const MARKER: &str = "OUTCROP-LAB";
 /// The start of the names of session directories.
 const SESSION: &str = "session-";
 
@@ -23,12 +24,14 @@ const SESSION: &str = "session-";
 pub struct DataDir {
     root: PathBuf,
     created: bool,
+    /// Where it is remembered.
+    entry: Option<abandoned::Entry>,
     /// Keeps the lock.
     _marker: File,
 }
 
 impl DataDir {
-    /// Takes `root`, creating it if needed, and removes sessions that a killed run left in it.
+    /// Takes `root`, creating it if needed, and removes sessions that killed runs of this user left in it and elsewhere.
     ///
     /// # Errors
     /// A sentence if it is no directory, holds anything and lacks the lab's mark, is used by another run, or
@@ -59,9 +62,13 @@ impl DataDir {
         if empty {
             marker.write_all(b"Data of the lab's sessions. Safe to delete.\n").map_err(failed)?;
         }
-        let dir = DataDir { root: root.to_path_buf(), created, _marker: marker };
-        dir.remove_sessions()?;
-        Ok(dir)
+        remove_sessions(root)?;
+        let registry = abandoned::registry();
+        let entry = registry.and_then(|registry| {
+            abandoned::clear(&registry, root).iter().for_each(|line| eprintln!("{line}"));
+            abandoned::remember(&registry, root, created)
+        });
+        Ok(DataDir { root: root.to_path_buf(), created, entry, _marker: marker })
     }
 
     /// An empty directory for session number `number`.
@@ -115,18 +122,37 @@ impl DataDir {
     fn session_path(&self, number: usize) -> PathBuf {
         self.root.join(format!("{SESSION}{number}"))
     }
+}
 
-    fn remove_sessions(&self) -> Result<(), String> {
-        let failed = |error: std::io::Error| format!("data directory {}: {error}", self.root.display());
-        for entry in std::fs::read_dir(&self.root).map_err(failed)? {
-            let name = entry.map_err(failed)?.file_name();
-            let number = name.to_str().and_then(|name| name.strip_prefix(SESSION)?.parse().ok());
-            if let Some(number) = number {
-                self.remove(number)?;
-            }
+/// Removes the sessions in `root`, whose lock the caller holds; gives the bytes of their files.
+///
+/// # Errors
+/// A sentence naming what cannot be removed.
+pub(super) fn remove_sessions(root: &Path) -> Result<u64, String> {
+    let failed = |path: &Path, error: std::io::Error| format!("data directory {}: {error}", path.display());
+    let mut bytes = 0;
+    for entry in std::fs::read_dir(root).map_err(|error| failed(root, error))? {
+        let entry = entry.map_err(|error| failed(root, error))?;
+        let name = entry.file_name();
+        let number = name.to_str().and_then(|name| name.strip_prefix(SESSION)?.parse::<usize>().ok());
+        if number.is_some() {
+            let path = entry.path();
+            bytes += bytes_below(&path);
+            std::fs::remove_dir_all(&path).map_err(|error| failed(&path, error))?;
         }
-        Ok(())
     }
+    Ok(bytes)
+}
+
+/// Bytes of the files below `dir`, of those that are there when they are looked at.
+pub(crate) fn bytes_below(dir: &Path) -> u64 {
+    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
+    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
+        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
+        Ok(found) => found.len(),
+        Err(_) => 0,
+    };
+    entries.map(bytes).sum()
 }
 
 /// Bytes that are free where `path` is.
@@ -141,32 +167,52 @@ pub fn free(path: &Path) -> std::io::Result<u64> {
 /// Writes to the device what the page cache holds of the files in `dir`: else the kernel does it some time later, while
 /// another target is at work.
 ///
+/// Of many files, as servers have them, all of the file system is written at once: a sync of each waits for the journal, or for a flush of
+/// the device even where the file is clean. Of 900 new files that took 5 s each by itself, and 0.15 s together.
+///
 /// # Errors
 /// A sentence naming the file.
 pub fn write_out(dir: &Path) -> Result<(), String> {
+    /// Files beyond which all together are cheaper.
+    const MANY: usize = 64;
     let failed = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
-    for entry in std::fs::read_dir(dir).map_err(|error| failed(dir, error))? {
-        let path = entry.map_err(|error| failed(dir, error))?.path();
-        if path.is_dir() {
-            write_out(&path)?;
-        } else if path.is_file() {
-            match File::open(&path).and_then(|file| file.sync_data()) {
-                // The engine may remove files meanwhile.
-                Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                    return Err(failed(&path, error));
-                }
-                _ => {}
-            }
+    let files = files_below(dir).map_err(|error| failed(dir, error))?;
+    if files.len() > MANY {
+        let all = File::open(dir).and_then(|dir| Ok(rustix::fs::syncfs(dir)?));
+        return all.map_err(|error| failed(dir, error));
+    }
+    for path in files {
+        match File::open(&path).and_then(|file| file.sync_data()) {
+            // The engine may remove files meanwhile.
+            Err(error) if error.kind() != ErrorKind::NotFound => return Err(failed(&path, error)),
+            _ => {}
         }
     }
     Ok(())
 }
 
+/// The files below `dir`.
+fn files_below(dir: &Path) -> std::io::Result<Vec<PathBuf>> {
+    let mut files = Vec::new();
+    for entry in std::fs::read_dir(dir)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            files.extend(files_below(&path)?);
+        } else if path.is_file() {
+            files.push(path);
+        }
+    }
+    Ok(files)
+}
+
 impl Drop for DataDir {
     fn drop(&mut self) {
         // Nobody is left to tell; the next run removes a file that stays.
-        if self.remove_sessions().is_ok() {
+        if remove_sessions(&self.root).is_ok() {
             let _ = std::fs::remove_file(self.root.join(MARKER));
+            if let Some(entry) = &self.entry {
+                entry.remove();
+            }
             if self.created {
                 // Fails, as it should, if somebody else put something there.
                 let _ = std::fs::remove_dir(&self.root);
@@ -232,6 +278,9 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         std::fs::create_dir(temp.path().join("archive")).unwrap();
         std::fs::write(temp.path().join("archive/1.log"), "x").unwrap();
+        write_out(temp.path()).unwrap();
+        // So many that they are written together.
+        (0..100).for_each(|number| std::fs::write(temp.path().join(number.to_string()), "x").unwrap());
         write_out(temp.path()).unwrap();
         let error = write_out(&temp.path().join("none")).unwrap_err();
         assert!(error.contains("none"), "{error}");

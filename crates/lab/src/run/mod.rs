@@ -10,6 +10,7 @@
 //! disk ends the run, and counts against nobody.
 //! Next: `blocks.rs`; `profile.rs` for a run that only samples.
 
+mod abandoned;
 mod blocks;
 pub mod child;
 pub mod data_dir;
@@ -33,6 +34,7 @@ use crate::run::data_dir::DataDir;
 use crate::store::{ExperimentRow, Store, StoreError};
 use blocks::Run;
 pub(crate) use engine_files::newest_options;
+pub use progress::ProgressForm;
 use session::Setting;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -54,6 +56,9 @@ pub struct RunArguments {
     /// Seconds between samples of the operating system.
     #[arg(long, default_value_t = 1.0)]
     pub interval: f64,
+    /// How to say on standard error how far the run is.
+    #[arg(long, value_enum, default_value_t)]
+    pub progress: ProgressForm,
 }
 
 /// Seconds since 1970.
@@ -127,7 +132,7 @@ pub fn run(store: &Path, arguments: &RunArguments) -> Result<i64, String> {
         let (plan, text) = plan_file(&arguments.file, &arguments.scale)?;
         Start::New { file: file.clone(), text, plan: Box::new(plan) }
     };
-    carry_out(store, &arguments.data, interval, start).map_err(|error| match error {
+    carry_out(store, &arguments.data, interval, arguments.progress, start).map_err(|error| match error {
         RunError::Refused(why) => why,
         RunError::Stopped(why) => format!("{why}: go on with outcrop lab run {file} --resume"),
     })
@@ -164,11 +169,17 @@ impl From<StoreError> for RunError {
     }
 }
 
-/// Runs what `start` says, with databases in `data`; gives the experiment's number.
+/// Runs what `start` says, with databases in `data`, and says in the form `progress` how far it is; gives the experiment's number.
 ///
 /// # Errors
 /// One sentence that says what to do. Measurements until then are recorded.
-pub fn carry_out(store: &Path, data: &Path, interval: Duration, start: Start) -> Result<i64, RunError> {
+pub fn carry_out(
+    store: &Path,
+    data: &Path,
+    interval: Duration,
+    progress: ProgressForm,
+    start: Start,
+) -> Result<i64, RunError> {
     // Nothing is created for a file with a mistake in it, nor where there is no room for data.
     let place = data;
     let data = DataDir::take(place)?;
@@ -192,7 +203,7 @@ pub fn carry_out(store: &Path, data: &Path, interval: Duration, start: Start) ->
         interval,
         keep_present: memory::is_taken_back(),
     };
-    let mut run = Run::new(setting, experiment.id, &data);
+    let mut run = Run::new(setting, experiment.id, &data, progress);
     let outcome = run.all(&mut store);
     run.clear_progress();
     match outcome {

@@ -1,11 +1,52 @@
-//! The messages of a run while it works: one line on standard error, overwritten where that is possible.
+//! The messages of a run while it works: one line on standard error, overwritten where that is possible, or JSON for programs.
 
 use crate::report::status_line::StatusLine;
 use crate::report::text::{WIDTH, cut, duration, thousands};
-use std::time::Instant;
+use serde::Serialize;
+use std::io::Write;
+use std::time::{Duration, Instant};
 
-/// A line on standard error: the running step, how fast, how long still.
+/// How a run says how far it is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, clap::ValueEnum)]
+pub enum ProgressForm {
+    /// A line for people: step, target, rate, time left.
+    #[default]
+    Text,
+    /// A JSON object a line on standard error, once a second.
+    Json,
+}
+
+/// Where a run is.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub(super) struct At<'a> {
+    /// `load`, `warm-up` or `block`.
+    pub phase: &'static str,
+    /// Number of the block, from 1, if it is one.
+    pub block: Option<i64>,
+    /// Step.
+    pub step: &'a str,
+    /// Target.
+    pub target: &'a str,
+    /// Operations per second so far.
+    pub rate: f64,
+}
+
+/// A line of JSON.
+#[derive(Serialize)]
+struct Line<'a> {
+    experiment: i64,
+    #[serde(flatten)]
+    at: At<'a>,
+    /// Share of all sessions that is done.
+    done: f64,
+    /// Seconds that the rest is thought to take; null until that can be told.
+    seconds_left: Option<f64>,
+}
+
+/// The running step, how fast, how long still.
 pub(super) struct Progress {
+    form: ProgressForm,
+    experiment: i64,
     total: usize,
     /// Sessions of the plan that need not be run any more.
     pub done: usize,
@@ -14,32 +55,87 @@ pub(super) struct Progress {
     start: Instant,
     /// Sessions that were done when this run began counting time.
     done_at_start: Option<usize>,
+    /// When the last line of JSON was written.
+    said: Option<Instant>,
     line: StatusLine,
 }
 
 impl Progress {
-    pub fn new(total: usize) -> Progress {
+    pub fn new(form: ProgressForm, experiment: i64, total: usize) -> Progress {
         let (start, line) = (Instant::now(), StatusLine::new());
-        Progress { total, done: 0, part: 0.0, start, done_at_start: None, line }
+        Progress { form, experiment, total, done: 0, part: 0.0, start, done_at_start: None, said: None, line }
     }
 
-    pub fn show(&mut self, what: &str, rate: f64) {
+    pub fn show(&mut self, at: &At<'_>) {
+        /// Between two lines of JSON.
+        const EVERY: Duration = Duration::from_secs(1);
         let from = *self.done_at_start.get_or_insert(self.done) as f64;
         let here = (self.done as f64 + self.part).min(self.total as f64);
         let elapsed = self.start.elapsed().as_secs_f64();
-        let left = if here - from > 0.2 {
-            let seconds = elapsed / (here - from) * (self.total as f64 - here);
-            format!("{} left", duration(seconds))
-        } else {
-            "...".to_string()
-        };
-        let head = format!("{:>3.0} %  ", here * 100.0 / self.total as f64);
-        let tail = format!("  {}/s  {left}", thousands(rate));
-        let room = (WIDTH - 1).saturating_sub(head.len() + tail.len());
-        self.line.show(&format!("{head}{}{tail}", cut(what, room)));
+        let left = (here - from > 0.2).then(|| elapsed / (here - from) * (self.total as f64 - here));
+        let done = here / self.total.max(1) as f64;
+        if self.form == ProgressForm::Text {
+            return self.line.show(&text(at, done, left));
+        }
+        if self.said.is_none_or(|said| said.elapsed() >= EVERY) {
+            self.said = Some(Instant::now());
+            let line = Line { experiment: self.experiment, at: *at, done, seconds_left: left };
+            // Nobody is worse off without the line.
+            let _ = writeln!(
+                std::io::stderr(),
+                "{}",
+                serde_json::to_string(&line).expect("plain data serialises")
+            );
+        }
     }
 
     pub fn clear(&self) {
-        self.line.clear();
+        if self.form == ProgressForm::Text {
+            self.line.clear();
+        }
+    }
+}
+
+/// The line for people.
+fn text(at: &At<'_>, done: f64, left: Option<f64>) -> String {
+    let left = left.map_or("...".to_string(), |seconds| format!("{} left", duration(seconds)));
+    let phase = match (at.block, at.phase) {
+        (Some(block), _) => format!("block {block}"),
+        (None, "load") => "data set".to_string(),
+        (None, phase) => phase.to_string(),
+    };
+    let head = format!("{:>3.0} %  ", done * 100.0);
+    let tail = format!("  {}/s  {left}", thousands(at.rate));
+    let room = (WIDTH - 1).saturating_sub(head.len() + tail.len());
+    format!("{head}{}{tail}", cut(&format!("{phase} {} {}", at.step, at.target), room))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const AT: At<'static> =
+        At { phase: "block", block: Some(2), step: "qr100", target: "postgres@18.1/x10b", rate: 1234.0 };
+
+    #[test]
+    fn people_get_a_line_that_fits_a_terminal() {
+        let line = text(&AT, 0.341, Some(240.0));
+        assert_eq!(line, " 34 %  block 2 qr100 postgres@18.1/x10b  1,234/s  4 min left");
+        let long = At { target: &"x".repeat(200), block: None, phase: "warm-up", ..AT };
+        let line = text(&long, 0.0, None);
+        assert!(
+            line.chars().count() < WIDTH && line.contains("warm-up qr100 xxx") && line.ends_with("  ..."),
+            "{line}"
+        );
+    }
+
+    #[test]
+    fn programs_get_an_object() {
+        let line = Line { experiment: 3, at: AT, done: 0.5, seconds_left: None };
+        let json = serde_json::to_string(&line).unwrap();
+        assert_eq!(
+            json,
+            r#"{"experiment":3,"phase":"block","block":2,"step":"qr100","target":"postgres@18.1/x10b","rate":1234.0,"done":0.5,"seconds_left":null}"#
+        );
     }
 }

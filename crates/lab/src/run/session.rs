@@ -7,7 +7,7 @@
 
 use super::now;
 use super::process::{Heard, Process};
-use super::progress::Progress;
+use super::progress::{At, Progress};
 use crate::analysis::{judge, labels};
 use crate::planning::plan::{Plan, Slot};
 use crate::probe::derive::{Metrics, derive, fault_fall, rss_max};
@@ -188,7 +188,7 @@ impl<'a> Session<'a> {
                 }
                 Message::Progress { progress: far, .. } => {
                     let rate = far.ops as f64 / far.seconds.max(1e-9);
-                    progress.show(&self.name_of(number), rate);
+                    progress.show(&self.at(number, rate));
                 }
                 Message::NotOffered { why, .. } => return Ok(Some(Said::NotOffered(why))),
                 Message::Worked { .. } => worked = Some(sampler.edge()),
@@ -246,15 +246,15 @@ impl<'a> Session<'a> {
         self.setting.plan.steps.get(number).map_or("the end", |step| step.step.name.as_str())
     }
 
-    /// Block, target and step, for people.
-    fn name_of(&self, number: usize) -> String {
+    /// Where the run is at step `number`.
+    fn at(&self, number: usize, rate: f64) -> At<'_> {
         let target = &self.setting.plan.targets[self.slot.target].name;
-        let block = match self.slot.block {
-            DATASET => "data set".to_string(),
-            block if block < 0 => "warm-up".to_string(),
-            block => format!("block {}", block + 1),
+        let (phase, block) = match self.slot.block {
+            DATASET => ("load", None),
+            block if block < 0 => ("warm-up", None),
+            block => ("block", Some(block + 1)),
         };
-        format!("{block} {} {target}", self.step_name(number))
+        At { phase, block, step: self.step_name(number), target, rate }
     }
 
     fn record(&self, number: usize, said: &Said, record: Record<'_>) -> Result<(), StoreError> {
@@ -275,7 +275,7 @@ impl<'a> Session<'a> {
         waited: f64,
         record: Record<'_>,
     ) -> Result<(), StoreError> {
-        let step = &self.setting.plan.steps[number];
+        let step = &self.setting.plan.step_of(number, self.slot.target);
         let (first, last) = (&readings[0], &readings[readings.len() - 1]);
         let mut metrics = derive(step, result, first, last, waited);
         if let Some(most) = rss_max(step, readings, result) {
@@ -326,7 +326,7 @@ pub(super) fn assignment(setting: Setting<'_>, slot: Slot, steps: &Range<usize>,
     let target = &plan.targets[slot.target];
     let seed = plan.block_seed(slot.block);
     let planned = steps.clone().map(|number| {
-        let mut step = plan.steps[number].clone();
+        let mut step = plan.step_of(number, slot.target);
         // Threads of a step take the numbers after its seed.
         step.step.seed = seed.wrapping_add(number as u64 * 1000);
         step.step.planted = target.planted;

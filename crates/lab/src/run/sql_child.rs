@@ -12,8 +12,8 @@ use super::child::{Assignment, Message, Slice, observer, order, say, say_done};
 use super::sysbench;
 use crate::experiment::steps::PlannedStep;
 use crate::run::data_dir;
+use crate::targets::servers::leftovers;
 use crate::targets::servers::running::{Server, check_space};
-use crate::targets::servers::tree;
 use crate::targets::servers::{Runner, ServerSpec};
 use outcrop_lab_load::process::{self, ProcessUsage};
 use outcrop_lab_load::{Step, StepResult};
@@ -92,7 +92,9 @@ impl Worker<'_> {
         }
         let so_far = self.so_far.take();
         let run_in = self.assignment.run_in;
-        if run_in > 0.0 && planned.takes_run_in() {
+        let run_in = if planned.takes_run_in() { run_in } else { 0.0 };
+        // sysbench's program runs in with connections of its own.
+        if run_in > 0.0 && theirs.is_none() {
             let seed = planned.step.seed.wrapping_add(Self::RUN_IN_SEED);
             let seconds = if slice.is_first() { run_in } else { run_in.min(Self::RUN_IN_AGAIN) };
             let warm = Step { seconds, seed, ..planned.step.clone() };
@@ -107,16 +109,30 @@ impl Worker<'_> {
         };
         let plans_before = if slice.is_first() { inside.plans(sql)? } else { Vec::new() };
         let redo_before = inside.redo_bytes(&sql.engine)?;
-        let used = self.server.usage();
-        say(&Message::Started { step: number, waited })?;
+        // Of a step that writes nothing it would be somebody else's.
+        let counts_syncs = planned.writes();
+        if counts_syncs {
+            self.pool.report_statistics()?;
+        }
+        let syncs_before = if counts_syncs { inside.log_syncs(&sql.engine)? } else { None };
+        let server = self.server;
+        let mut used = None;
+        let mut begin = || {
+            used = server.usage();
+            say(&Message::Started { step: number, waited })
+        };
         let (pool, threads) = (&self.pool, &mut self.threads);
         let place = (self.assignment.dir.as_path(), self.server.guard());
         let (result, seen) = watched(inside, place, || match theirs {
             Some(test) => {
                 let program = Path::new(sysbench::PROGRAM);
-                sysbench::run(program, test, (&part, sql), pool.address(), &mut observer(number))
+                let place = pool.address();
+                sysbench::run(program, test, (&part, sql), run_in, place, &mut begin, &mut observer(number))
             }
-            None => step::run_slice(pool, &part, sql, so_far, threads, &mut observer(number)),
+            None => {
+                begin()?;
+                step::run_slice(pool, &part, sql, so_far, threads, &mut observer(number))
+            }
         });
         say(&Message::Worked { step: number })?;
         let mut result = match (result, &seen) {
@@ -137,6 +153,11 @@ impl Worker<'_> {
         if let Some((before, after)) = redo_before.zip(inside.redo_bytes(&sql.engine)?) {
             let written = after.saturating_sub(before);
             result.redo_bytes = Some(result.redo_bytes.unwrap_or(0) + written);
+        }
+        if let Some(before) = syncs_before {
+            self.pool.report_statistics()?;
+            let after = inside.log_syncs(&sql.engine)?;
+            result.log_syncs = after.map(|after| after.saturating_sub(before));
         }
         if slice.is_first() {
             result.plans = Some([plans_before.clone(), plans_before]);
@@ -176,7 +197,7 @@ fn watched<T>(
             let mut seen = Vec::new();
             while wait.recv_timeout(EVERY) == Err(RecvTimeoutError::Timeout) {
                 if let (Err(why), Some(guard)) = (check_space(dir), guard) {
-                    tree::kill(guard)?;
+                    leftovers::kill(guard)?;
                     return Err(why);
                 }
                 seen.extend(inside.waits()?);

@@ -4,9 +4,12 @@
 //! test -> script and flags -> sysbench .. --report-interval=1 --histogram run -> its lines -> StepResult
 //! ```
 //! The program measures whole steps: it connects and prepares before its clock begins, and its time is in whole seconds.
+//! A step that runs in does so by a checkpoint, at which the program forgets what it counted: with the connections and the
+//! statements that are measured afterwards, as the lab's own client does.
 //! Its scripts prepare all statements but the INSERT of `oltp_insert`, which they send as text.
 
 use super::killed::KilledOnDrop;
+use crate::targets::servers::tree;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_load::{Progress, Step, StepResult};
 use outcrop_lab_sql::sysbench::tests::{Ranges, Shape, Test};
@@ -55,19 +58,23 @@ pub fn script(test: &Test) -> Option<(&'static str, Vec<String>)> {
     }
 }
 
-/// Does `test` with `program` as `step` and `sql` say.
+/// Does `test` with `program` as `step` and `sql` say, after `run_in` unmeasured seconds, of which it takes whole ones.
+/// `begin` is called when the measured time begins.
 ///
 /// # Errors
-/// If it cannot be run, fails, or prints no result.
+/// If it cannot be run, fails, or prints no result, and what `begin` says.
 pub fn run(
     program: &Path,
     test: &Test,
     (step, sql): (&Step, &SqlStep),
+    run_in: f64,
     address: &Address,
+    begin: &mut dyn FnMut() -> Result<(), String>,
     observe: &mut dyn FnMut(Progress),
 ) -> Result<StepResult, String> {
     let (script, own) =
         script(test).ok_or_else(|| format!("sysbench has no script that does what {} does", test.name))?;
+    let run_in = run_in.ceil().max(0.0) as u64;
     let before = ProcessUsage::of_children();
     let mut command = Command::new(program);
     command.arg(script).args(connection(address)).args([
@@ -75,20 +82,36 @@ pub fn run(
         format!("--table-size={}", sql.rows),
         format!("--threads={}", step.threads),
         "--events=0".to_string(),
-        format!("--time={}", seconds(step)),
+        format!("--time={}", run_in + seconds(step)),
         "--rand-type=uniform".to_string(),
         // It keeps 31 bits, and takes 0 for "by the clock".
         format!("--rand-seed={}", (step.seed & 0x7fff_ffff).max(1)),
         "--report-interval=1".to_string(),
         "--histogram".to_string(),
     ]);
+    command.args((run_in > 0).then(|| format!("--report-checkpoints={run_in}")));
     // The later of two equal flags counts.
     command.args(own).arg("run").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|error| missing(program, &error.to_string()))?;
     let mut child = KilledOnDrop(child);
-    let mut said = Said::default();
+    // Read meanwhile: who fills a pipe that nobody reads waits for ever.
+    let mut err = child.stderr.take().expect("it is piped");
+    let complaints = std::thread::spawn(move || {
+        let mut bytes = Vec::new();
+        let _ = err.read_to_end(&mut bytes);
+        String::from_utf8_lossy(&bytes).into_owned()
+    });
+    let mut unmeasured = ProcessUsage::default();
+    if run_in == 0 {
+        begin()?;
+    }
+    let mut said = Said { run_in, ..Said::default() };
     for line in BufReader::new(child.stdout.take().expect("it is piped")).lines() {
-        said.line(&line.map_err(|error| format!("{}: {error}", program.display()))?);
+        let line = line.map_err(|error| format!("{}: {error}", program.display()))?;
+        if said.line(&line) {
+            unmeasured = tree::usage_of(child.id());
+            begin()?;
+        }
         observe(Progress {
             ops: said.per_second.iter().sum(),
             seconds: said.per_second.len() as f64,
@@ -96,8 +119,7 @@ pub fn run(
             writer: None,
         });
     }
-    let mut complaints = String::new();
-    let _ = child.stderr.take().expect("it is piped").read_to_string(&mut complaints);
+    let complaints = complaints.join().expect("reading does not panic");
     let status = child.wait().map_err(|error| format!("{}: {error}", program.display()))?;
     if !status.success() {
         return Err(format!("sysbench {script} failed: {}", said.complaint(&complaints)));
@@ -105,7 +127,7 @@ pub fn run(
     let mut result = said
         .result(step.threads)
         .ok_or_else(|| format!("sysbench {script} printed no result: {}", said.complaint(&complaints)))?;
-    result.usage = ProcessUsage::of_children().since(&before);
+    result.usage = ProcessUsage::of_children().since(&before).since(&unmeasured);
     result.note = (test.shape == Shape::Insert).then(|| "sysbench sends this INSERT as text".to_string());
     Ok(result)
 }
@@ -150,33 +172,45 @@ fn connection(address: &Address) -> Vec<String> {
 /// The program's figures, as far as it has printed them.
 #[derive(Default)]
 struct Said {
+    /// Seconds that are not measured.
+    run_in: u64,
     /// Statements in each second.
     per_second: Vec<u64>,
     /// Nanoseconds of events, and how many there were.
     events: Vec<(u64, u64)>,
-    statements: Option<u64>,
-    seconds: Option<f64>,
+    /// How many, and how many a second.
+    statements: Option<(u64, f64)>,
     longest_ms: f64,
     /// The line that says why it failed.
     fatal: Option<String>,
 }
 
 impl Said {
-    fn line(&mut self, line: &str) {
+    /// Takes a line; whether the measured time begins with it.
+    fn line(&mut self, line: &str) -> bool {
         let line = line.trim();
         if line.contains("FATAL") {
             self.fatal.get_or_insert_with(|| line.to_string());
-        } else if let Some(rate) = line.strip_prefix('[').and_then(|line| after(line, "qps:")) {
-            self.per_second.push(rate.round() as u64);
+        } else if let Some(report) = line.strip_prefix('[') {
+            // The program prints and forgets its counts until here, but for the time.
+            if report.ends_with("Checkpoint report:") {
+                return true;
+            }
+            let second = after(report, "").map_or(0, |second| second as u64);
+            if let Some(rate) = after(report, "qps:").filter(|_| second > self.run_in) {
+                self.per_second.push(rate.round() as u64);
+            }
         } else if let Some((value, count)) = bucket(line) {
             self.events.push((value, count));
         } else if let Some(total) = line.strip_prefix("queries:") {
-            self.statements = total.split_whitespace().next().and_then(|word| word.parse().ok());
-        } else if let Some(time) = line.strip_prefix("total time:") {
-            self.seconds = time.trim().trim_end_matches('s').parse().ok();
+            let total = total.replace('(', " ");
+            let mut words = total.split_whitespace();
+            let count = words.next().and_then(|word| word.parse().ok());
+            self.statements = count.zip(words.next().and_then(|word| word.parse().ok()));
         } else if let Some(most) = line.strip_prefix("max:") {
             self.longest_ms = most.trim().parse().unwrap_or(0.0);
         }
+        false
     }
 
     /// Why it failed.
@@ -186,7 +220,9 @@ impl Said {
     }
 
     fn result(&self, threads: u32) -> Option<StepResult> {
-        let (ops, seconds) = (self.statements?, self.seconds.filter(|seconds| *seconds > 0.0)?);
+        // The time that the program prints begins before what is not measured; its rates do not.
+        let (ops, rate) = self.statements.filter(|(_, rate)| *rate > 0.0)?;
+        let seconds = ops as f64 / rate;
         let mut result = StepResult::of_events(ops, seconds, threads, &self.events);
         result.per_second.clone_from(&self.per_second);
         result.longest_gap_ms = self.longest_ms;
@@ -196,7 +232,8 @@ impl Said {
 
 /// The number after a word of a line.
 fn after(line: &str, word: &str) -> Option<f64> {
-    line.split_once(word)?.1.split_whitespace().next()?.parse().ok()
+    let number = line.split_once(word)?.1.split_whitespace().next()?;
+    number.trim_end_matches('s').parse().ok()
 }
 
 /// A line of the histogram, such as `0.029 |****   23`: nanoseconds, and how many.
@@ -241,19 +278,50 @@ mod tests {
              General statistics:\n    total time:                          2.0004s\n\
              Latency (ms):\n         max:                                   12.50\n";
         let mut said = Said::default();
-        printed.lines().for_each(|line| said.line(line));
+        assert!(!printed.lines().any(|line| said.line(line)), "nothing was run in");
         let result = said.result(1).unwrap();
-        assert_eq!((result.ops, result.seconds, result.per_second.clone()), (420, 2.0004, vec![201, 220]));
+        assert_eq!((result.ops, result.per_second.clone()), (420, vec![201, 220]));
+        assert!((result.seconds - 2.0).abs() < 0.001, "{}", result.seconds);
         assert_eq!((result.samples.len(), result.longest_gap_ms), (21, 12.5));
         assert!((result.percentiles[0] - 1000.0).abs() < 2.0 && (result.percentiles[1] - 2000.0).abs() < 4.0);
+        // With a second that is not measured: its statements are printed at the checkpoint, its rate after it.
+        let at = printed.find("[ 2s ]").unwrap();
+        let checkpoint = "[ 1s ] Checkpoint report:\n";
+        let unmeasured = "queries:    999    (999.00 per sec.)\n max:   99.0\n";
+        let parts = [checkpoint, &printed[..at], unmeasured, &printed[at..]].concat();
+        let mut said = Said { run_in: 1, ..Said::default() };
+        assert_eq!(parts.lines().filter(|line| said.line(line)).count(), 1);
+        let measured = said.result(1).unwrap();
+        assert_eq!((measured.ops, measured.per_second, measured.longest_gap_ms), (420, vec![220], 12.5));
         let mut said = Said::default();
         said.line("FATAL: Connection to database failed");
         assert!(said.result(1).is_none() && said.complaint("x").contains("Connection"));
     }
 
     #[test]
-    fn sockets_are_given_in_each_products_way() {
-        let mut address = Address {
+    fn a_program_that_complains_a_lot_is_read_to_its_end() {
+        use std::os::unix::fs::PermissionsExt;
+        let temp = tempfile::tempdir().unwrap();
+        let program = temp.path().join("sysbench");
+        // More than a pipe holds, before anything is said on standard output.
+        let script = "#!/bin/sh\nhead -c 1000000 /dev/zero | tr '\\0' x >&2\necho '    queries: 30 (10.00 per sec.)'\n";
+        std::fs::write(&program, script).unwrap();
+        std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let test = find("point-query").unwrap();
+        let load = outcrop_lab_sql::Load::Sysbench(test.name.to_string());
+        let sql = SqlStep { load, tables: 1, rows: 10, engine: String::new() };
+        let step = Step::of_statements(test.name, 1, None, 1.0);
+        let mut begun = 0;
+        let begin = &mut || {
+            begun += 1;
+            Ok(())
+        };
+        let result = run(&program, test, (&step, &sql), 0.0, &socket(), begin, &mut |_| ()).unwrap();
+        assert_eq!((result.ops, result.seconds, begun), (30, 3.0, 1));
+    }
+
+    fn socket() -> Address {
+        Address {
             product: Product::Postgres,
             socket: Some("/s".into()),
             host: "h".into(),
@@ -261,7 +329,12 @@ mod tests {
             user: "u".into(),
             password: None,
             database: "d".into(),
-        };
+        }
+    }
+
+    #[test]
+    fn sockets_are_given_in_each_products_way() {
+        let mut address = socket();
         assert!(connection(&address).contains(&"--pgsql-host=/s".to_string()));
         address.product = Product::MySql;
         assert!(connection(&address).contains(&"--mysql-socket=/s".to_string()));

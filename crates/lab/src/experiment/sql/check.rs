@@ -1,6 +1,6 @@
 //! Mistakes that only show after decoding, each with its place.
 
-use super::{ServerSet, SqlExperiment, SqlKind, steps};
+use super::{ServerSet, SqlExperiment, SqlKind, embedded, steps};
 use crate::experiment::check::{Checked, check_design, did_you_mean, wrong, wrong_value};
 use crate::targets::servers::Runner;
 use outcrop_lab_sql::Load;
@@ -17,6 +17,10 @@ pub(super) fn check(experiment: &SqlExperiment) -> Checked {
         return wrong("", "target", "an experiment needs at least one [[target]]");
     }
     experiment.target.iter().try_for_each(|target| check_target(target, experiment))?;
+    experiment.embedded.iter().try_for_each(embedded::check)?;
+    if let Some(set) = experiment.embedded.first().filter(|_| experiment.workload.kind != SqlKind::Sysbench) {
+        return wrong_value("embedded", &set.engine, "embedded engines have no Insert Benchmark".to_string());
+    }
     for (name, config) in &experiment.config {
         if config.planted.is_some_and(|share| !share.is_finite() || share < 0.0) {
             let text = format!("config {name}: planted is a share, 0 or above");

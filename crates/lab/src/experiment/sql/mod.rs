@@ -6,6 +6,7 @@
 //! Next: `steps.rs` for its steps, `planning/sql.rs` for what is made of it.
 
 mod check;
+pub(crate) mod embedded;
 pub(crate) use check::MOST_ROWS;
 pub mod steps;
 #[cfg(test)]
@@ -39,6 +40,9 @@ pub struct SqlExperiment {
     /// The targets to compare.
     #[serde(alias = "targets")]
     pub target: Vec<ServerSet>,
+    /// Embedded engines to compare with them, in the steps for which they have an operation.
+    #[serde(default)]
+    pub embedded: Vec<EmbeddedSet>,
     /// Named sets of settings, chosen by targets.
     #[serde(default)]
     pub config: BTreeMap<String, ServerConfig>,
@@ -108,6 +112,31 @@ pub struct ServerSet {
     /// Names of configurations; the server's defaults if empty.
     #[serde(default)]
     pub configs: Vec<String>,
+}
+
+/// Targets: an embedded engine beside servers.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct EmbeddedSet {
+    /// `outcrop`, or `rocksdb@11.8.1`.
+    pub engine: String,
+    /// How durable a write is when it is answered; a target each.
+    #[serde(default = "synced")]
+    pub commit: Vec<Commit>,
+}
+
+/// The place that a write of an embedded engine has reached when it is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Commit {
+    /// It is on the device.
+    Synced,
+    /// It is with the kernel.
+    Unsynced,
+}
+
+fn synced() -> Vec<Commit> {
+    vec![Commit::Synced]
 }
 
 /// A named set of settings.

@@ -110,7 +110,8 @@ fn sight(sights: &[Sight]) -> String {
 
 /// The verdicts that six blocks or fewer cannot give, and how many blocks can; nothing of more blocks.
 ///
-/// Exact tests of n pairs know no probability below 2 / 2^n, and a report corrects it for its cells.
+/// Throughput and tails are judged by intervals, from [`MIN_PAIRS`] on. Stalls have an exact test: of n pairs it knows no probability
+/// below 2 / 2^n, which a report corrects for its cells.
 fn few_blocks(plan: &Plan) -> Option<String> {
     const FEW: usize = 6;
     const ALPHA: f64 = 0.05;
@@ -118,18 +119,22 @@ fn few_blocks(plan: &Plan) -> Option<String> {
     if blocks > FEW || cells == 0 {
         return None;
     }
+    if blocks < MIN_PAIRS {
+        return Some(format!("below {MIN_PAIRS} blocks every verdict is unknown: --rounds {MIN_PAIRS}"));
+    }
     let least = |blocks: usize| 2.0 / (blocks as f64).exp2();
     let enough = (FEW + 1..).find(|more| least(*more) * cells as f64 <= ALPHA)?;
-    let why = format!("an exact test of {blocks} pairs gives no p below {:.3}", least(blocks));
-    let cannot = match blocks {
-        0..MIN_PAIRS => format!("below {MIN_PAIRS} blocks every verdict is unknown"),
-        MIN_PAIRS => format!("{MIN_PAIRS} blocks can call no stall: {why}"),
-        _ => format!(
-            "{blocks} blocks call throughput only where no block disagrees, and stalls only where many cells have them: {why}"
-        ),
+    let stalls = if least(blocks) > ALPHA {
+        "no stall"
+    } else {
+        "stalls only where most of the cells that stalled differ"
     };
+    let alike =
+        if blocks > MIN_PAIRS { ", of throughput only a change on which all of them agree" } else { "" };
     Some(format!(
-        "{cannot}; {enough} blocks can give a verdict on one of the {cells} cells here: --rounds {enough}"
+        "{blocks} blocks can call {stalls}{alike}: the exact test of so few pairs gives no p below {:.3}. If all of the \
+         {cells} cells here stall, it takes {enough} to call the one that differs: --rounds {enough}",
+        least(blocks)
     ))
 }
 
@@ -174,9 +179,21 @@ mod tests {
         };
         // Two steps of two targets beside the base are four cells: 2 / 2^8 * 4 is 0.031, 2 / 2^7 * 4 is 0.062.
         assert!(said(3).contains("below 5 blocks every verdict is unknown"), "{}", said(3));
-        assert!(said(5).contains("5 blocks can call no stall"));
+        // Throughput is judged by its interval from five on: only stalls need more.
+        let five = said(5);
+        assert!(five.contains("5 blocks can call no stall: the exact test"), "{five}");
+        assert!(
+            five.contains(
+                "If all of the 4 cells here stall, it takes 8 to call the one that differs: --rounds 8"
+            ),
+            "{five}"
+        );
+        assert!(!five.contains("throughput"), "{five}");
         let six = said(6);
-        assert!(six.contains("where no block disagrees") && six.contains("--rounds 8"), "{six}");
+        assert!(
+            six.contains("only a change on which all of them agree") && six.contains("--rounds 8"),
+            "{six}"
+        );
         assert!(!said(7).contains("--rounds"));
     }
 }

@@ -40,7 +40,7 @@ mod writers;
 pub(crate) use sections::version_key;
 
 use crate::analysis::results::Results;
-use crate::report::{groups, insert_benchmark};
+use crate::report::{groups, insert_benchmark, insert_metrics};
 use crate::store::{Store, StoreError};
 use maud::{Markup, html};
 use std::path::{Path, PathBuf};
@@ -156,6 +156,10 @@ fn files(
     if results.experiment.plan.targets.iter().any(|target| target.twin_of.is_some()) {
         files.push(("aa.html".to_string(), page::page(results, "A/A", "aa.html", &background::aa(results))));
     }
+    if let Some(body) = insert_metrics::page(results) {
+        files.push((METRICS_PAGE.to_string(), page::page(results, "Metrics", METRICS_PAGE, &body)));
+        files.extend(insert_metrics::files(results));
+    }
     if let Some(body) = published {
         files.push((beside::FILE.to_string(), page::page(results, "Published", beside::FILE, &body)));
     }
@@ -202,6 +206,9 @@ fn numbers(results: &Results, base: usize) -> Vec<(String, String)> {
 
 type Table = [Vec<Option<crate::analysis::results::Cell>>];
 
+/// Page of the Insert Benchmark's metrics rows.
+const METRICS_PAGE: &str = "metrics.html";
+
 /// Parts of the first page that links lead to.
 const CONTENTS: [(&str, &str); 6] = [
     ("relative", "ratios"),
@@ -230,6 +237,9 @@ fn index(results: &Results, base: usize, table: &Table, published: bool) -> Stri
         (sections::explanations(results, base, table, "index.html"))
         (groups::tables(results, base))
         (insert_benchmark::tables(results, base))
+        @if insert_benchmark::is_one(results) {
+            p { a href=(METRICS_PAGE) { "All metrics of each step, and the rates of its tenths." } }
+        }
         (charts::figure("Relative throughput, axis from 0", &charts::bars(results, base, table, charts::Axis::full(table))))
         p { a href="charts.html" { "The same with the axis cut, and with an axis that does not start at 0." } }
         (sections::versions(results, base, table))

@@ -1,6 +1,7 @@
 //! The parts that all pages share: head, navigation, style, foot.
 
 use crate::analysis::results::Results;
+use crate::report::insert_benchmark;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// File of the page of ratios to target `base`.
@@ -42,6 +43,7 @@ pub(super) fn page(results: &Results, heading: &str, here: &str, body: &Markup) 
                 (link(&step_file(number), step))
             }
             @if super::cpu::is_known(results) { (link(super::cpu::FILE, "Processor time")) }
+            @if insert_benchmark::is_one(results) { (link(super::METRICS_PAGE, "Metrics")) }
             (link("host.html", "Host")) (link("options.html", "Options"))
             @if twin { (link("aa.html", "A/A")) }
         } }

@@ -395,7 +395,7 @@ pub(super) fn with_unit(name: &str) -> String {
 }
 
 /// Metrics of what an operation costs.
-pub(super) const HARDWARE: [&str; 23] = [
+pub(super) const HARDWARE: [&str; 24] = [
     "cpu_us/o",
     "proc_cpu_us/o",
     "load_cpu_us/o",
@@ -403,6 +403,7 @@ pub(super) const HARDWARE: [&str; 23] = [
     "server_cpu_us/o",
     "client_cpu_us/o",
     "redo_KB/o",
+    "sync/o",
     "cs/o",
     "vcs/o",
     "ivcs/o",

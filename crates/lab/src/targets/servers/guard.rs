@@ -8,7 +8,7 @@
 //! A server's own children may be stopped, in sessions of their own, and without a parent: that they are found and killed in any
 //! case takes a process that adopts them.
 
-use super::{PASSWORD, tree};
+use super::{PASSWORD, leftovers};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
 use std::io::{Read, Write};
@@ -94,13 +94,12 @@ pub fn run(json: &str) -> Result<(), String> {
         let mut byte = [0];
         // Nothing is ever written: this returns when the session is gone.
         while matches!(std::io::stdin().read(&mut byte), Ok(1)) {}
-        let own = std::process::id();
-        let _ = tree::kill(own);
+        let _ = leftovers::kill(std::process::id());
         std::process::exit(1);
     });
     let status = child.wait().map_err(|error| format!("waiting for a server: {error}"))?;
     // Processes that it left without a parent.
-    let _ = tree::kill(std::process::id());
+    let _ = leftovers::kill(std::process::id());
     say(&format!("ended {status}"));
     Ok(())
 }

@@ -12,7 +12,7 @@ use super::catalogue::closed_to_others;
 use super::guard::{Guarded, NOBODY};
 use super::patience::Patience;
 use super::secret::Secret;
-use super::{PASSWORD, ServerLocation, ServerSpec, mysql, postgres, tree};
+use super::{PASSWORD, ServerLocation, ServerSpec, leftovers, mysql, postgres, tree};
 use crate::run::data_dir;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
@@ -118,9 +118,9 @@ impl Server {
         let database = known.unwrap_or_else(|| {
             // MyRocks has one directory for all databases, of which the lab's is the only one with rows.
             let places = [upkeep::DATABASE, ".rocksdb", "#rocksdb"].map(|name| data.join(name));
-            places.iter().map(|place| bytes_below(place)).sum()
+            places.iter().map(|place| data_dir::bytes_below(place)).sum()
         });
-        Some([database, bytes_below(&data)])
+        Some([database, data_dir::bytes_below(&data)])
     }
 
     /// The version text of the server, and all its settings as `name=value` lines.
@@ -185,17 +185,6 @@ impl Server {
             Err(TryRecvError::Disconnected) => Some(format!("the server is gone{}", guarded.last_words())),
         }
     }
-}
-
-/// Bytes of the files below `dir`, of those that are there when they are looked at.
-fn bytes_below(dir: &Path) -> u64 {
-    let entries = std::fs::read_dir(dir).into_iter().flatten().flatten();
-    let bytes = |entry: std::fs::DirEntry| match entry.metadata() {
-        Ok(found) if found.is_dir() => bytes_below(&entry.path()),
-        Ok(found) => found.len(),
-        Err(_) => 0,
-    };
-    entries.map(bytes).sum()
 }
 
 fn version_of(connection: &mut Connection) -> Result<String, String> {
@@ -325,6 +314,12 @@ fn start_own(
         input: None,
         user,
     };
+    if spec.product == Product::Postgres {
+        let bytes = leftovers::sweep();
+        if bytes > 0 {
+            eprintln!("removed {} KB of shared memory that killed servers of the lab had left", bytes >> 10);
+        }
+    }
     let is_empty = std::fs::read_dir(&data).map_err(|error| failed(&data, error))?.next().is_none();
     if is_empty {
         initialise(spec, basedir, &data, secret, &base, alive)?;

@@ -123,10 +123,19 @@ pub fn described(root: u32) -> String {
 /// gives a parent those of its children. Memory is the sum of what each has for itself, and once the most that one has resident
 /// of what they share. Switches are those of living threads. Reads and writes are not known if those of one are not told.
 pub fn usage(root: u32) -> ProcessUsage {
+    usage_of_all(&descendants(root))
+}
+
+/// The usage of process `id` so far, and of the children that it has waited for; nothing if it has ended.
+pub fn usage_of(id: u32) -> ProcessUsage {
+    usage_of_all(&[id])
+}
+
+fn usage_of_all(ids: &[u32]) -> ProcessUsage {
     let mut sum = ProcessUsage::default();
     let mut shared = 0;
     let mut device = Some([0; 2]);
-    for id in descendants(root) {
+    for id in ids.iter().copied() {
         let Some(stat) = stat(id) else { continue };
         let ticks = |field: usize| stat.number(field).unwrap_or(0) as f64 / TICKS;
         sum.user_seconds += ticks(TIMES[0]) + ticks(TIMES[2]);
