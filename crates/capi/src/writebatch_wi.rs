@@ -14,7 +14,7 @@ use crate::reads::{pinned_out, rocksdb_pinnableslice_t, value_out};
 use crate::settings::Flag;
 use crate::write_options::rocksdb_writeoptions_t;
 use libc::{c_char, c_int, c_void, size_t};
-use outcrop::{Bounds, FamilyParts, IndexedBatch, IndexedBatchOptions, PinnedValue, Result};
+use outcrop::{Bounds, CfId, FamilyParts, IndexedBatch, IndexedBatchOptions, PinnedValue, Result};
 
 /// Points to a batch: one of its own, or that of a transaction, whose wrapper is freed alone.
 pub struct rocksdb_writebatch_wi_t {
@@ -356,7 +356,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_update_timestamps(
     boundary!(errptr, {
         let batch = (*batch).get();
         // All of them first: a callback may call functions of the batch.
-        let families: Vec<Result<u32>> = batch.batch().iter().map(|record| Ok(record?.cf)).collect();
+        let families: Vec<Result<CfId>> = batch.batch().iter().map(|record| Ok(record?.cf)).collect();
         let updated = stamped_families(families, slice(ts, ts_len), |cf| get_ts_size(state, cf))
             .and_then(|(ts, stamped)| batch.update_timestamps(ts, |cf| stamped.contains(&cf)));
         report(errptr, updated);

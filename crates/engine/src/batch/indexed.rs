@@ -16,7 +16,7 @@ use super::save_point::SavePoint;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::read::merge::{self, MergeOperands, Merged};
 use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
-use outcrop_base::{Comparator, Error, ErrorKind, MergeOperator, Result, Timestamp, wide_columns};
+use outcrop_base::{CfId, Comparator, Error, ErrorKind, MergeOperator, Result, Timestamp, wide_columns};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -72,7 +72,7 @@ impl Default for IndexedBatch {
 #[derive(Clone, Copy)]
 pub struct Family<'f> {
     /// Its id.
-    pub id: u32,
+    pub id: CfId,
     /// Its order of keys.
     pub comparator: Option<&'f Comparator>,
     /// Its merge operator.
@@ -83,8 +83,12 @@ pub struct Family<'f> {
 
 impl Family<'_> {
     /// The default column family, of which nothing else is known.
-    pub const DEFAULT: Family<'static> =
-        Family { id: 0, comparator: None, operator: Err("Must provide a column family"), stamped: false };
+    pub const DEFAULT: Family<'static> = Family {
+        id: CfId::DEFAULT,
+        comparator: None,
+        operator: Err("Must provide a column family"),
+        stamped: false,
+    };
 }
 
 impl<'f> From<&'f ColumnFamily> for Family<'f> {
@@ -102,7 +106,7 @@ impl<'f> From<&'f ColumnFamilyHandle> for Family<'f> {
 
 impl<'f> Family<'f> {
     /// A column family with these parts, and without timestamps.
-    pub fn new(id: u32, comparator: &'f Comparator, operator: Option<&'f dyn MergeOperator>) -> Family<'f> {
+    pub fn new(id: CfId, comparator: &'f Comparator, operator: Option<&'f dyn MergeOperator>) -> Family<'f> {
         let operator = operator.ok_or("Merge operator must be set for column family");
         Family { id, comparator: Some(comparator), operator, stamped: false }
     }
@@ -205,7 +209,7 @@ fn default_column(entity: &[u8]) -> Result<Vec<u8>> {
 /// State that a batch and its iterators share.
 pub struct Contents {
     batch: WriteBatch,
-    indexes: BTreeMap<u32, KeyIndex>,
+    indexes: BTreeMap<CfId, KeyIndex>,
     options: IndexedBatchOptions,
     save_points: Vec<SavePoint>,
     /// An empty batch begins with a no-op.
@@ -223,7 +227,7 @@ impl Contents {
     }
 
     /// The index of column family `id`, with the bytes of the batch, if it has records.
-    pub fn index(&self, id: u32) -> Option<(&KeyIndex, &[u8])> {
+    pub fn index(&self, id: CfId) -> Option<(&KeyIndex, &[u8])> {
         self.indexes.get(&id).map(|index| (index, self.batch.as_bytes()))
     }
 
@@ -233,7 +237,7 @@ impl Contents {
     }
 
     /// The sum of the records of `key` in column family `id`.
-    pub fn find(&self, id: u32, key: &[u8]) -> Found {
+    pub fn find(&self, id: CfId, key: &[u8]) -> Found {
         let mut found = Found::default();
         let Some((index, rep)) = self.index(id) else { return found };
         let of_key = |entry: &Entry| index.comparator.compare(entry.key(rep), key).is_eq();
@@ -258,7 +262,7 @@ impl Contents {
         &mut self,
         family: Family<'_>,
         key: &[u8],
-        put: impl FnOnce(&mut WriteBatch, u32, &[u8]) -> Result<()>,
+        put: impl FnOnce(&mut WriteBatch, CfId, &[u8]) -> Result<()>,
     ) -> Result<()> {
         let stamped = self.is_stamped(&family)?;
         let before = self.batch.save_point();
@@ -281,7 +285,7 @@ impl Contents {
     /// # Errors
     /// InvalidArgument if the handle of the default column family says something else than the backup comparator.
     fn is_stamped(&self, family: &Family<'_>) -> Result<bool> {
-        if family.id != 0 {
+        if family.id != CfId::DEFAULT {
             return Ok(family.stamped);
         }
         let stamped = self.options.backup_comparator.timestamp_len() > 0;
@@ -295,7 +299,7 @@ impl Contents {
     fn update_timestamps(
         &mut self,
         timestamp: Timestamp,
-        has_timestamps: impl Fn(u32) -> bool,
+        has_timestamps: impl Fn(CfId) -> bool,
     ) -> Result<()> {
         self.batch.update_timestamps(timestamp, &has_timestamps)?;
         // The end of keys that are no timestamps, at the caller's word.
@@ -314,7 +318,7 @@ impl Contents {
         Ok(())
     }
 
-    fn index_record(&mut self, id: u32, comparator: Option<&Comparator>, stamped: bool, offset: usize) {
+    fn index_record(&mut self, id: CfId, comparator: Option<&Comparator>, stamped: bool, offset: usize) {
         let rep = self.batch.as_bytes();
         let op = record_at(rep, offset).op;
         let key = key_of(&op);

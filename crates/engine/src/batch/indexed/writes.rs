@@ -3,7 +3,7 @@
 use super::{Family, IndexedBatch};
 use crate::batch::codec::{check_sizes, check_value_len};
 use crate::batch::writes::slices;
-use outcrop_base::{Error, Result, Timestamp};
+use outcrop_base::{CfId, Error, Result, Timestamp};
 
 /// # Writing
 ///
@@ -203,7 +203,7 @@ impl IndexedBatch {
     pub fn update_timestamps(
         &self,
         timestamp: Timestamp,
-        has_timestamps: impl Fn(u32) -> bool,
+        has_timestamps: impl Fn(CfId) -> bool,
     ) -> Result<()> {
         self.contents.write().update_timestamps(timestamp, has_timestamps)
     }
