@@ -458,41 +458,56 @@ writes_at! {
     single_delete_cf_at: rocksdb_writebatch_singledelete_cf_with_ts ();
 }
 
-/// Gives all writes of the column families whose timestamps are as long this one; `get_ts_size` tells the length.
+/// Tells the length of the timestamps of a column family, by its id: 0 for one without, the largest number for one that is not known.
+pub(crate) type GetTsSize = unsafe extern "C-unwind" fn(*mut c_void, u32) -> size_t;
+
+/// The timestamp of these bytes, and those of `families`, which are those of a batch's writes, that get it; `len_of` tells the length of
+/// theirs.
+///
+/// # Errors
+/// InvalidArgument if it is empty or of another length than theirs; NotFound if a column family is not known.
 ///
 /// Source: RocksDB `TimestampUpdater`.
+pub(crate) fn stamped_families(
+    families: impl IntoIterator<Item = Result<CfId>>,
+    ts: &[u8],
+    len_of: impl Fn(u32) -> size_t,
+) -> Result<(Timestamp, BTreeSet<CfId>)> {
+    let mut stamped = BTreeSet::new();
+    for cf in families {
+        let cf = cf?;
+        if ts.is_empty() {
+            return Err(Error::invalid_argument("Timestamp is empty"));
+        }
+        match len_of(cf.0) {
+            0 => {}
+            size_t::MAX => return Err(Error::new(ErrorKind::NotFound, "")),
+            len if len != ts.len() => return Err(Error::invalid_argument("timestamp size mismatch")),
+            _ => {
+                stamped.insert(cf);
+            }
+        }
+    }
+    // One of another length is for no column family here.
+    let ts = if stamped.is_empty() { Timestamp::MIN } else { Timestamp::from_bytes(ts)? };
+    Ok((ts, stamped))
+}
+
+/// Gives all writes of the column families whose timestamps are as long this one; `get_ts_size` tells the length.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_update_timestamps(
     batch: *mut rocksdb_writebatch_t,
     ts: *const c_char,
     ts_len: size_t,
     state: *mut c_void,
-    get_ts_size: unsafe extern "C-unwind" fn(*mut c_void, u32) -> size_t,
+    get_ts_size: GetTsSize,
     errptr: Errptr,
 ) {
     boundary!(errptr, {
         let batch = &mut (*batch).batch;
-        let ts = slice(ts, ts_len);
-        let updated = (|| {
-            if ts.is_empty() && !batch.is_empty() {
-                return Err(Error::invalid_argument("Timestamp is empty"));
-            }
-            let mut stamped = BTreeSet::new();
-            for record in batch.iter() {
-                let cf = record?.cf;
-                match get_ts_size(state, cf.0) {
-                    0 => {}
-                    size_t::MAX => return Err(Error::new(ErrorKind::NotFound, "")),
-                    len if len != ts_len => return Err(Error::invalid_argument("timestamp size mismatch")),
-                    _ => {
-                        stamped.insert(cf);
-                    }
-                }
-            }
-            // One of another length is for no column family here.
-            let ts = if stamped.is_empty() { Timestamp::MIN } else { Timestamp::from_bytes(ts)? };
-            batch.update_timestamps(ts, |cf| stamped.contains(&cf))
-        })();
+        let families = batch.iter().map(|record| Ok(record?.cf));
+        let updated = stamped_families(families, slice(ts, ts_len), |cf| get_ts_size(state, cf))
+            .and_then(|(ts, stamped)| batch.update_timestamps(ts, |cf| stamped.contains(&cf)));
         report(errptr, updated);
     })
 }

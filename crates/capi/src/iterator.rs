@@ -420,7 +420,10 @@ pub unsafe extern "C" fn rocksdb_iter_timestamp(
 ) -> *const c_char {
     boundary!({
         let this = &*iter;
-        let timestamp = this.iter.as_ref().filter(|iter| iter.valid()).and_then(Cursor::timestamp);
+        // A write of a batch that lies over the database has none that it could tell.
+        let base = this.over.as_ref().map_or(Some(this), |over| over.shown_base());
+        let iter = base.and_then(|base| base.iter.as_ref());
+        let timestamp = iter.filter(|iter| iter.valid()).and_then(Cursor::timestamp);
         match timestamp {
             Some(timestamp) => {
                 let mut shown = this.shown.borrow_mut();

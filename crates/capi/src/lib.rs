@@ -154,7 +154,6 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         transaction_options::TRANSACTION_OPTIONS_NOTES,
         transaction_options::TRANSACTIONDB_OPTIONS_NOTES,
         transaction::TRANSACTION_TIMESTAMPS,
-        writebatch_wi::WRITEBATCH_WI_REFUSED,
         refused::BLOCK_CACHE_TRACE_OPTIONS_OBJECT,
         refused::BLOCK_CACHE_TRACE_OPTIONS_NOTES,
         refused::BLOCK_CACHE_TRACE_WRITER_OPTIONS_OBJECT,

@@ -2,7 +2,7 @@
 //!
 //! As in RocksDB, functions without `errptr` drop what is refused: the batch is as it was.
 
-use crate::batch::joined;
+use crate::batch::{GetTsSize, joined, stamped_families};
 use crate::batch_iterate::{Deleted, Put, iterate};
 use crate::callbacks::rocksdb_comparator_t;
 use crate::db::{rocksdb_column_family_handle_t, rocksdb_t};
@@ -14,7 +14,7 @@ use crate::reads::{pinned_out, rocksdb_pinnableslice_t, value_out};
 use crate::settings::Flag;
 use crate::write_options::rocksdb_writeoptions_t;
 use libc::{c_char, c_int, c_void, size_t};
-use outcrop::{Bounds, FamilyParts, IndexedBatch, IndexedBatchOptions, PinnedValue, Result};
+use outcrop::{Bounds, CfId, FamilyParts, IndexedBatch, IndexedBatchOptions, PinnedValue, Result};
 
 /// Points to a batch: one of its own, or that of a transaction, whose wrapper is freed alone.
 pub struct rocksdb_writebatch_wi_t {
@@ -343,8 +343,22 @@ pub unsafe extern "C" fn rocksdb_writebatch_wi_create_iterator_with_base_cf_read
     boundary!(over(batch, base, cf, options))
 }
 
-refused! { WRITEBATCH_WI_REFUSED:
-    "user-defined timestamps are not supported" {
-        rocksdb_writebatch_wi_update_timestamps(*mut c_void, *mut c_void, size_t, *mut c_void, *mut c_void) @ errptr;
-    }
+/// As `rocksdb_writebatch_update_timestamps`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn rocksdb_writebatch_wi_update_timestamps(
+    batch: *mut rocksdb_writebatch_wi_t,
+    ts: *const c_char,
+    ts_len: size_t,
+    state: *mut c_void,
+    get_ts_size: GetTsSize,
+    errptr: Errptr,
+) {
+    boundary!(errptr, {
+        let batch = (*batch).get();
+        // All of them first: a callback may call functions of the batch.
+        let families: Vec<Result<CfId>> = batch.batch().iter().map(|record| Ok(record?.cf)).collect();
+        let updated = stamped_families(families, slice(ts, ts_len), |cf| get_ts_size(state, cf))
+            .and_then(|(ts, stamped)| batch.update_timestamps(ts, |cf| stamped.contains(&cf)));
+        report(errptr, updated);
+    })
 }

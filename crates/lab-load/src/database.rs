@@ -314,6 +314,16 @@ impl Database {
         }
     }
 
+    /// The rows from `key` on, one at a time.
+    pub fn rows_from(&self, key: &[u8]) -> Rows<'_> {
+        // SAFETY: live objects; the iterator goes before the database, which it borrows.
+        unsafe {
+            let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
+            (self.api.rocksdb_iter_seek)(iter, key.as_ptr().cast(), key.len());
+            Rows { db: self, iter, step: self.api.rocksdb_iter_next }
+        }
+    }
+
     /// All rows from the last to the first, one at a time; `None` if the library cannot seek to the last.
     pub fn rows_backward(&self) -> Option<Rows<'_>> {
         let seek_to_last = self.api.rocksdb_iter_seek_to_last?;

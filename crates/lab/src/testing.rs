@@ -44,6 +44,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         row_seconds: None,
         beside: None,
         search_seconds: None,
+        scanned_rows: None,
         database_bytes: None,
         parts: Vec::new(),
         rows: None,

@@ -10,6 +10,8 @@ use std::mem::ManuallyDrop;
 use std::path::Path;
 use std::ptr::{null, null_mut};
 
+mod indexed;
+
 type Compare = unsafe extern "C" fn(*mut c_void, Bytes, size_t, Bytes, size_t) -> c_int;
 type CompareWithout =
     unsafe extern "C" fn(*mut c_void, Bytes, size_t, c_uchar, Bytes, size_t, c_uchar) -> c_int;
@@ -57,6 +59,24 @@ c_functions! {
     rocksdb_writebatch_delete_cf_with_ts: fn(Object, Object, Bytes, size_t, Bytes, size_t);
     rocksdb_writebatch_update_timestamps: fn(Object, Bytes, size_t, *mut c_void, unsafe extern "C" fn(*mut c_void, u32) -> size_t, Errptr);
     rocksdb_write: fn(Object, Object, Object, Errptr);
+    rocksdb_writebatch_wi_create: fn(size_t, c_uchar) -> Object;
+    rocksdb_writebatch_wi_create_with_params: fn(Object, size_t, c_uchar, size_t, size_t) -> Object;
+    rocksdb_writebatch_wi_destroy: fn(Object);
+    rocksdb_writebatch_wi_clear: fn(Object);
+    rocksdb_writebatch_wi_count: fn(Object) -> c_int;
+    rocksdb_writebatch_wi_data: fn(Object, *mut size_t) -> Bytes;
+    rocksdb_writebatch_wi_put: fn(Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_writebatch_wi_put_cf: fn(Object, Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_writebatch_wi_delete_cf: fn(Object, Object, Bytes, size_t);
+    rocksdb_writebatch_wi_singledelete_cf: fn(Object, Object, Bytes, size_t);
+    rocksdb_writebatch_wi_set_save_point: fn(Object);
+    rocksdb_writebatch_wi_rollback_to_save_point: fn(Object, Errptr);
+    rocksdb_writebatch_wi_update_timestamps: fn(Object, Bytes, size_t, *mut c_void, unsafe extern "C" fn(*mut c_void, u32) -> size_t, Errptr);
+    rocksdb_writebatch_wi_get_from_batch: fn(Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_writebatch_wi_get_from_batch_cf: fn(Object, Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_writebatch_wi_get_from_batch_and_db_cf: fn(Object, Object, Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_writebatch_wi_create_iterator_with_base_cf: fn(Object, Object, Object) -> Object;
+    rocksdb_write_writebatch_wi: fn(Object, Object, Object, Errptr);
     rocksdb_increase_full_history_ts_low: fn(Object, Object, Bytes, size_t, Errptr);
     rocksdb_get_full_history_ts_low: fn(Object, Object, *mut size_t, Errptr) -> *mut c_char;
     rocksdb_create_iterator_cf: fn(Object, Object, Object) -> Object;

@@ -199,6 +199,12 @@ fn the_other_benchmarks_of_rocksdbs_tool_do_what_they_say() {
     let mixed = merged(temp.path(), &["--benchmarks=fillseq,readrandomwriterandom", "--readwritepercent=60"]);
     // Of 2000 operations 1200 look up keys that are all there.
     assert!(mixed.contains("( total:2000 found:1200)"), "{mixed}");
+    let scanned = merged(temp.path(), &["--benchmarks=fillseq,readwhilescanning", "--threads=2"]);
+    // The lookups of both threads alone are counted.
+    assert!(scanned.contains("4000 operations;") && scanned.contains("(4000 of 4000 found)"), "{scanned}");
+    let rows = scanned.lines().find_map(|line| line.strip_prefix("readwhilescanning: ")).expect(&scanned);
+    let rows: u64 = rows.split_whitespace().next().unwrap().parse().unwrap();
+    assert!(rows > 0, "{scanned}");
     let beside = ["--duration=2", "--stats_interval_seconds=1", "--benchmark_write_rate_limit=20000"];
     let told = merged(
         temp.path(),

@@ -74,13 +74,14 @@ impl BatchEntries {
         self.go_on(|index, _, position| index.entry_before(position));
     }
 
-    /// Gives what `see` makes of the record; `None` if it is at none. The batch is locked meanwhile: `see` must not change it.
+    /// Gives what `see` makes of the record, whose key is without a timestamp; `None` if it is at none. The batch is locked meanwhile: `see` must not change it.
     pub fn with<T>(&self, see: impl FnOnce(Record<'_>) -> T) -> Option<T> {
         let at = self.at.as_ref()?;
         let contents = self.contents.read();
         let (index, rep) = contents.index(self.family)?;
         let entry = index.entry(position_of(index, rep, at)?)?;
-        Some(see(record_at(rep, entry.offset)))
+        let Record { cf, op } = record_at(rep, entry.offset);
+        Some(see(Record { cf, op: op.under(entry.key(rep)) }))
     }
 
     fn go(&mut self, find: impl FnOnce(&KeyIndex, &[u8]) -> Option<Entry>) {
@@ -111,6 +112,18 @@ impl<'a> Op<'a> {
     /// The key, or the first key of a range.
     pub fn key(&self) -> &'a [u8] {
         key_of(self)
+    }
+
+    /// The same under another key.
+    fn under(self, key: &'a [u8]) -> Op<'a> {
+        match self {
+            Op::Put { value, .. } => Op::Put { key, value },
+            Op::Delete { .. } => Op::Delete { key },
+            Op::SingleDelete { .. } => Op::SingleDelete { key },
+            Op::DeleteRange { end, .. } => Op::DeleteRange { begin: key, end },
+            Op::PutEntity { entity, .. } => Op::PutEntity { key, entity },
+            Op::Merge { operand, .. } => Op::Merge { key, operand },
+        }
     }
 
     /// The part that goes with the key: a value, a merge operand, an entity, or the end of a range.

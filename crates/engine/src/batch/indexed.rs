@@ -15,7 +15,8 @@ use super::key_index::{Entry, KeyIndex};
 use super::save_point::SavePoint;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::read::merge::{self, MergeOperands, Merged};
-use outcrop_base::{CfId, Comparator, Error, ErrorKind, MergeOperator, Result, wide_columns};
+use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
+use outcrop_base::{CfId, Comparator, Error, ErrorKind, MergeOperator, Result, Timestamp, wide_columns};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -34,7 +35,7 @@ pub struct IndexedBatchOptions {
     pub overwrite_key: bool,
     /// Longest batch, in bytes of its wire form; 0, the default: no limit. A record that would exceed it is not added.
     pub max_bytes: usize,
-    /// Order of keys that come without a column family.
+    /// Order of keys that come without a column family. If it has timestamps, so have all keys of the default column family.
     pub backup_comparator: Comparator,
 }
 
@@ -76,17 +77,24 @@ pub struct Family<'f> {
     pub comparator: Option<&'f Comparator>,
     /// Its merge operator.
     operator: std::result::Result<&'f dyn MergeOperator, &'static str>,
+    /// Its keys end with timestamps where they are stored.
+    stamped: bool,
 }
 
 impl Family<'_> {
     /// The default column family, of which nothing else is known.
-    pub const DEFAULT: Family<'static> =
-        Family { id: CfId(0), comparator: None, operator: Err("Must provide a column family") };
+    pub const DEFAULT: Family<'static> = Family {
+        id: CfId::DEFAULT,
+        comparator: None,
+        operator: Err("Must provide a column family"),
+        stamped: false,
+    };
 }
 
 impl<'f> From<&'f ColumnFamily> for Family<'f> {
     fn from(cf: &'f ColumnFamily) -> Family<'f> {
-        Family::new(cf.id(), &cf.keys, cf.merge_operator.as_deref())
+        let stamped = cf.has_timestamps();
+        Family { stamped, ..Family::new(cf.id(), &cf.keys, cf.merge_operator.as_deref()) }
     }
 }
 
@@ -97,10 +105,10 @@ impl<'f> From<&'f ColumnFamilyHandle> for Family<'f> {
 }
 
 impl<'f> Family<'f> {
-    /// A column family with these parts.
+    /// A column family with these parts, and without timestamps.
     pub fn new(id: CfId, comparator: &'f Comparator, operator: Option<&'f dyn MergeOperator>) -> Family<'f> {
         let operator = operator.ok_or("Merge operator must be set for column family");
-        Family { id, comparator: Some(comparator), operator }
+        Family { id, comparator: Some(comparator), operator, stamped: false }
     }
 
     /// `base` with `operands`.
@@ -224,8 +232,8 @@ impl Contents {
     }
 
     /// The order of keys where nothing else is known.
-    pub fn backup_comparator(&self) -> &Comparator {
-        &self.options.backup_comparator
+    pub fn backup_order(&self) -> Comparator {
+        self.options.backup_comparator.keys()
     }
 
     /// The sum of the records of `key` in column family `id`.
@@ -249,17 +257,55 @@ impl Contents {
         found
     }
 
-    /// Adds what `put` puts into the batch, and indexes it.
+    /// Adds what `put` puts into the batch under the key that it is given, and indexes it.
     fn add(
         &mut self,
         family: Family<'_>,
-        put: impl FnOnce(&mut WriteBatch, CfId) -> Result<()>,
+        key: &[u8],
+        put: impl FnOnce(&mut WriteBatch, CfId, &[u8]) -> Result<()>,
     ) -> Result<()> {
+        let stamped = self.is_stamped(&family)?;
         let before = self.batch.save_point();
         let offset = self.batch.size_bytes();
-        put(&mut self.batch, family.id)?;
+        if stamped {
+            let stored = stored_key(key, Timestamp::MIN);
+            codec::check_sizes(&stored, &[])?;
+            put(&mut self.batch, family.id, &stored)?;
+            self.batch.await_one_more();
+        } else {
+            put(&mut self.batch, family.id, key)?;
+        }
         self.check_size(before)?;
-        self.index_record(family.id, family.comparator, offset);
+        self.index_record(family.id, family.comparator, stamped, offset);
+        Ok(())
+    }
+
+    /// Whether keys of `family` get timestamps here.
+    ///
+    /// # Errors
+    /// InvalidArgument if the handle of the default column family says something else than the backup comparator.
+    fn is_stamped(&self, family: &Family<'_>) -> Result<bool> {
+        if family.id != CfId::DEFAULT {
+            return Ok(family.stamped);
+        }
+        let stamped = self.options.backup_comparator.timestamp_len() > 0;
+        if family.comparator.is_some() && family.stamped != stamped {
+            return Err(Error::invalid_argument("Default cf timestamp size mismatch"));
+        }
+        Ok(stamped)
+    }
+
+    /// Gives writes their timestamps in place: the index has keys without them.
+    fn update_timestamps(
+        &mut self,
+        timestamp: Timestamp,
+        has_timestamps: impl Fn(CfId) -> bool,
+    ) -> Result<()> {
+        self.batch.update_timestamps(timestamp, &has_timestamps)?;
+        // The end of keys that are no timestamps, at the caller's word.
+        if self.indexes.iter().any(|(id, index)| !index.stamped && has_timestamps(*id)) {
+            self.rebuild();
+        }
         Ok(())
     }
 
@@ -272,11 +318,13 @@ impl Contents {
         Ok(())
     }
 
-    fn index_record(&mut self, id: CfId, comparator: Option<&Comparator>, offset: usize) {
+    fn index_record(&mut self, id: CfId, comparator: Option<&Comparator>, stamped: bool, offset: usize) {
         let rep = self.batch.as_bytes();
         let op = record_at(rep, offset).op;
-        let entry = Entry::new(rep, offset, key_of(&op));
-        let new = || KeyIndex::new(comparator.unwrap_or(&self.options.backup_comparator).clone());
+        let key = key_of(&op);
+        let entry = Entry::new(rep, offset, &key[..key.len() - if stamped { TIMESTAMP_LEN } else { 0 }]);
+        let order = || comparator.cloned().unwrap_or_else(|| self.options.backup_comparator.keys());
+        let new = || KeyIndex::new(order(), stamped);
         let index = self.indexes.entry(id).or_insert_with(new);
         let position = index.at_or_after(rep, entry.key(rep));
         let same = |newest: Entry| index.comparator.compare(newest.key(rep), entry.key(rep)).is_eq();
@@ -290,9 +338,7 @@ impl Contents {
 
     /// Makes the index from the batch.
     fn rebuild(&mut self) {
-        let orders: BTreeMap<CfId, Comparator> =
-            self.indexes.iter().map(|(id, index)| (*id, index.comparator.clone())).collect();
-        self.indexes.clear();
+        let orders = std::mem::take(&mut self.indexes);
         let mut places = Vec::new();
         let mut records = codec::records(self.batch.as_bytes()).expect("a batch in memory has its header");
         let mut offset = codec::HEADER_LEN;
@@ -303,7 +349,9 @@ impl Contents {
             offset = self.batch.size_bytes() - records.rest_len();
         }
         for (cf, offset) in places {
-            self.index_record(cf, orders.get(&cf), offset);
+            let order = orders.get(&cf);
+            let stamped = order.is_some_and(|index| index.stamped);
+            self.index_record(cf, order.map(|index| &index.comparator), stamped, offset);
         }
     }
 }

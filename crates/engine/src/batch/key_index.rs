@@ -26,13 +26,13 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// The record at `offset`, whose key is `key`, a slice of `rep`.
+    /// The record at `offset`, whose key, without a timestamp, is `key`, a slice of `rep`.
     pub fn new(rep: &[u8], offset: usize, key: &[u8]) -> Entry {
         let start = key.as_ptr() as usize - rep.as_ptr() as usize;
         Entry { offset, key_skip: (start - offset) as u32, key_len: key.len() as u32 }
     }
 
-    /// Its key in the batch `rep`.
+    /// Its key in the batch `rep`, without a timestamp.
     pub fn key<'r>(&self, rep: &'r [u8]) -> &'r [u8] {
         let start = self.offset + self.key_skip as usize;
         &rep[start..start + self.key_len as usize]
@@ -43,6 +43,8 @@ impl Entry {
 pub struct KeyIndex {
     /// Order of the keys.
     pub comparator: Comparator,
+    /// In the batch keys have timestamps; entries are of the keys before them.
+    pub stamped: bool,
     chunks: Vec<Vec<Entry>>,
 }
 
@@ -54,9 +56,9 @@ pub struct Position {
 }
 
 impl KeyIndex {
-    /// An empty index in the order of `comparator`.
-    pub fn new(comparator: Comparator) -> KeyIndex {
-        KeyIndex { comparator, chunks: Vec::new() }
+    /// An empty index in the order of `comparator`, whose keys have timestamps in the batch or not.
+    pub fn new(comparator: Comparator, stamped: bool) -> KeyIndex {
+        KeyIndex { comparator, stamped, chunks: Vec::new() }
     }
 
     /// Before the first entry whose key is `key` or after it.
@@ -154,7 +156,7 @@ mod tests {
         for step in [1usize, 389, 1000 - 1] {
             let keys: Vec<[u8; 2]> = (0..1000).map(|i| ((i * step % 1000) as u16).to_be_bytes()).collect();
             let rep: Vec<u8> = keys.iter().flatten().copied().collect();
-            let mut index = KeyIndex::new(Comparator::Bytewise);
+            let mut index = KeyIndex::new(Comparator::Bytewise, false);
             for (number, key) in keys.iter().enumerate() {
                 let entry = Entry::new(&rep, number * 2, &rep[number * 2..][..2]);
                 let position = index.at_or_after(&rep, key);

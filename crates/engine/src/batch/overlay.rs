@@ -170,7 +170,7 @@ impl IndexedBatch {
     pub fn overlay<C: RowSource>(&self, family: Option<FamilyParts>, base: C, bounds: Bounds) -> Overlay<C> {
         let comparator = match &family {
             Some(family) => family.comparator.clone(),
-            None => self.contents.read().backup_comparator().clone(),
+            None => self.contents.read().backup_order(),
         };
         let id = family.as_ref().map_or(CfId::DEFAULT, |family| family.id);
         Overlay {
@@ -188,8 +188,8 @@ impl IndexedBatch {
 }
 
 impl<C: RowSource> Overlay<C> {
-    /// The base, if its entry is shown.
-    pub(crate) fn shown_base(&self) -> Option<&C> {
+    /// The base, if its entry is shown, and none of the batch's.
+    pub fn shown_base(&self) -> Option<&C> {
         (self.shown == Side::Base).then_some(&self.base)
     }
 

@@ -77,6 +77,12 @@ impl WriteBatch {
         self.stamps.unset = true;
     }
 
+    /// Counts the last write as one that has a timestamp, which is not its own yet.
+    pub(super) fn await_one_more(&mut self) {
+        self.stamps.with += 1;
+        self.stamps.unset = true;
+    }
+
     /// Gives all writes in column families that `has_timestamps` names, by id, this timestamp.
     ///
     /// # Errors

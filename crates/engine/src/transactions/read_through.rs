@@ -2,13 +2,13 @@
 
 use crate::batch::indexed::{BatchValue, Family, IndexedBatch};
 use crate::batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
-use crate::column_family::ColumnFamilyHandle;
+use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::read::cursor::Cursor;
 use crate::read::options::ReadOptions;
 use crate::read::value::PinnedValue;
 use crate::write::options::WriteOptions;
-use outcrop_base::Result;
+use outcrop_base::{Error, Result};
 
 impl RowSource for Cursor {
     fn valid(&self) -> bool {
@@ -50,6 +50,17 @@ impl RowSource for Cursor {
     fn prev(&mut self) {
         Cursor::prev(self);
     }
+}
+
+/// Checks that a read says its timestamp, also where the batch alone has the key.
+///
+/// # Errors
+/// InvalidArgument if keys of `cf` have timestamps and `options` none.
+fn check_timestamp(cf: &ColumnFamily, options: &ReadOptions) -> Result<()> {
+    if cf.has_timestamps() && options.timestamp.is_none() {
+        return Err(Error::invalid_argument("Must specify timestamp"));
+    }
+    Ok(())
 }
 
 /// # Over a database
@@ -128,6 +139,7 @@ impl IndexedBatch {
         key: &[u8],
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
+        check_timestamp(cf, options)?;
         let operands = match self.look_up_cf(cf, key)? {
             BatchValue::Value(value) => return Ok(Some(PinnedValue::owned(value))),
             BatchValue::Deleted => return Ok(None),
@@ -211,7 +223,10 @@ impl IndexedBatch {
         pairs: &[(&ColumnFamilyHandle, &[u8])],
         options: &ReadOptions,
     ) -> Vec<Result<Option<PinnedValue>>> {
-        let said: Vec<Result<BatchValue>> = pairs.iter().map(|(cf, key)| self.look_up_cf(*cf, key)).collect();
+        let look_up = |(cf, key): &(&ColumnFamilyHandle, &[u8])| {
+            check_timestamp(cf, options).and_then(|()| self.look_up_cf(*cf, key))
+        };
+        let said: Vec<Result<BatchValue>> = pairs.iter().map(look_up).collect();
         let asked =
             |said: &Result<BatchValue>| matches!(said, Ok(BatchValue::Absent | BatchValue::Merging(_)));
         let places: Vec<usize> = (0..pairs.len()).filter(|&place| asked(&said[place])).collect();

@@ -77,6 +77,7 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
     let found = match step.kind {
         StepKind::ReadRandom
         | StepKind::ReadMissing
+        | StepKind::ReadWhileScanning
         | StepKind::MultiRead
         | StepKind::MixGraph
         | StepKind::ReadOrMerge
@@ -99,6 +100,9 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
     if let Some(note) = &result.note {
         let about = if note.starts_with(name) { String::new() } else { format!("{name}: ") };
         println!("{about}{note}");
+    }
+    if let Some(rows) = result.scanned_rows {
+        println!("{name}: {rows} rows were scanned beside, and are not counted");
     }
     if let Some(open) = &result.open {
         print_open_loop(name, open, result.ops);

@@ -99,9 +99,9 @@ impl Reporter {
     }
 }
 
-/// Operations of all threads: a writer beside the counted ones is the first, as in RocksDB's tool.
+/// Operations of all threads: a writer or a scan beside the counted ones is the first, as in RocksDB's tool.
 fn threads(progress: &Progress) -> Vec<u64> {
-    progress.writer.into_iter().chain(progress.threads.iter().copied()).collect()
+    progress.beside.into_iter().chain(progress.threads.iter().copied()).collect()
 }
 
 /// The engine's statistics, as RocksDB's tool prints them with each interval.
@@ -123,14 +123,14 @@ mod tests {
     fn an_interval_has_a_line_for_each_thread() {
         let mut reporter = Reporter::new(Form::Interval { seconds: 2, stats: false });
         let at = Timestamp::from_second(1_795_235_645).unwrap();
-        let first = Progress { ops: 30, seconds: 2.0, threads: vec![10, 20], writer: None };
+        let first = Progress { ops: 30, seconds: 2.0, threads: vec![10, 20], beside: None };
         assert_eq!(
             reporter.lines(&first, at),
             "2026/11/21-04:34:05 ... thread 0: (10,10) ops and (5.0,5.0) ops/second in (2.000000,2.000000) seconds\n\
              2026/11/21-04:34:05 ... thread 1: (20,20) ops and (10.0,10.0) ops/second in (2.000000,2.000000) seconds\n"
         );
         reporter.observe(&first, None);
-        let second = Progress { ops: 90, seconds: 4.0, threads: vec![40, 50], writer: None };
+        let second = Progress { ops: 90, seconds: 4.0, threads: vec![40, 50], beside: None };
         let lines = reporter.lines(&second, at);
         assert!(
             lines.contains("thread 1: (30,50) ops and (15.0,12.5) ops/second in (2.000000,4.000000)"),
@@ -146,7 +146,7 @@ mod tests {
             ops: reads,
             seconds: reads as f64,
             threads: vec![reads],
-            writer: Some(writes),
+            beside: Some(writes),
         };
         reporter.observe(&progress(500, 1), None);
         let lines = reporter.lines(&progress(700, 2), at);

@@ -40,6 +40,7 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         "verifychecksum" => (StepKind::VerifyChecksums, false),
         "seekrandom" => (StepKind::Range { reverse }, false),
         "readwhilewriting" => (StepKind::ReadRandom, true),
+        "readwhilescanning" => (StepKind::ReadWhileScanning, false),
         "seekrandomwhilewriting" => (StepKind::Range { reverse }, true),
         "readwhilemerging" => (StepKind::ReadRandom, true),
         "seekrandomwhilemerging" => (StepKind::Range { reverse }, true),
@@ -277,6 +278,8 @@ mod tests {
         assert_eq!(step("fillbatch", "--num=7000").batch_size, 1000);
         assert_eq!(step("readrandomsmall", "--num=7000").ops, Some(7));
         assert_eq!(step("readrandomwriterandom", "--num=7 --reads=3 --writes=9").ops, Some(9));
+        let beside_scan = step("readwhilescanning", "--num=7 --reads=3 --threads=2");
+        assert_eq!((beside_scan.ops, beside_scan.threads, beside_scan.threads_beside()), (Some(3), 2, 1));
         let sync = step("fillsync", "--num=5000");
         assert_eq!((sync.durability, sync.ops), (Durability::Sync, Some(5)));
     }

@@ -27,6 +27,8 @@ pub enum StepKind {
     ReadRandom,
     /// Looks up a random key that no load wrote.
     ReadMissing,
+    /// Looks up a random key, while one more thread reads everything in key order, again and again.
+    ReadWhileScanning,
     /// Looks up several random keys in one call.
     MultiRead,
     /// Gets, puts and scans, of hot and cold keys.
@@ -120,7 +122,8 @@ impl StepKind {
 
     /// Whether it looks up keys that a load wrote, or tries to, and nothing else.
     pub fn is_lookup(self) -> bool {
-        matches!(self, StepKind::ReadRandom | StepKind::ReadMissing | StepKind::MultiRead)
+        use StepKind::{MultiRead, ReadMissing, ReadRandom, ReadWhileScanning};
+        matches!(self, ReadRandom | ReadMissing | ReadWhileScanning | MultiRead)
     }
 }
 
@@ -240,6 +243,11 @@ impl Step {
             concurrency: pessimistic(),
             planted: 0.0,
         }
+    }
+
+    /// Threads that work beside the counted ones: a writer, or a scan.
+    pub fn threads_beside(&self) -> u32 {
+        u32::from(self.while_writing || self.kind == StepKind::ReadWhileScanning)
     }
 
     /// Whether it needs a merge operator.

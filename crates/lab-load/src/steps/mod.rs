@@ -1,14 +1,14 @@
 //! The steps: the work of each thread, for how long, and the measurements.
 //!
 //! ```text
-//! run_step -> threads: measure.rs, worker.rs (operations, measured), writer.rs (the writer beside them) -> StepResult
+//! run_step -> threads: measure.rs, worker.rs (operations, measured), writer.rs, scanner.rs (the thread beside them) -> StepResult
 //!                      pace.rs (when an operation starts), limit.rs (rates of writers), upkeep.rs (shapes of the tree)
 //! definition.rs: what a step is          result.rs: what it gave, beside.rs: what threads beside it did
 //! ```
 //! In a closed loop a latency sample is the time since the previous completion in the same thread: it includes making
 //! the key and any pause of the client. In an open loop operations are due at their times, and the time since then, the
 //! response time, is kept beside the service time. The background writer of the "whilewriting" steps is held to a rate
-//! and counted apart.
+//! and counted apart; so is the scan of "readwhilescanning", which goes as fast as it can.
 
 pub mod beside;
 mod definition;
@@ -16,6 +16,7 @@ mod limit;
 mod measure;
 mod pace;
 mod result;
+mod scanner;
 mod upkeep;
 mod worker;
 mod writer;
@@ -53,17 +54,17 @@ pub struct Progress {
     /// Operations of each thread since the last pause.
     #[serde(skip)]
     pub threads: Vec<u64>,
-    /// Writes of the writer beside them, if there is one.
+    /// Writes of the writer beside them, or rows of the scan, if there is one.
     #[serde(skip)]
-    pub writer: Option<u64>,
+    pub beside: Option<u64>,
 }
 
 /// Counters the threads share, each touched rarely.
 struct Board {
     /// Operations of each thread.
     ops: Vec<AtomicU64>,
-    /// Writes of the writer beside them.
-    writes: AtomicU64,
+    /// Writes of the writer beside them, or rows of the scan.
+    beside: AtomicU64,
     stop: AtomicBool,
     error: Mutex<Option<String>>,
     start: Instant,
@@ -94,7 +95,7 @@ impl Board {
     fn new(before: Before, threads: u32) -> Board {
         Board {
             ops: (0..threads).map(|_| AtomicU64::new(0)).collect(),
-            writes: AtomicU64::new(0),
+            beside: AtomicU64::new(0),
             stop: AtomicBool::new(false),
             error: Mutex::new(None),
             start: Instant::now(),
@@ -142,7 +143,7 @@ pub fn run_slice(
         limiter: Limiter::new(if step.kind.is_put() { step.write_rate } else { 0 }),
         notes: way.flatten().into_iter().collect::<Vec<_>>().into(),
     };
-    let writer = step.while_writing.then_some(db);
+    let beside = (step.threads_beside() > 0).then_some(db);
     let worker = |seed| Worker::new(db, step, seed, &common);
     let ending = || {
         if step.kind == StepKind::OverwriteAndWait {
@@ -152,7 +153,7 @@ pub fn run_slice(
         Ok(())
     };
     let done = Before::of(so_far.as_ref());
-    let mut result = run_threads(step, done, thread_counter, observe, writer, worker, ending)?;
+    let mut result = run_threads(step, done, thread_counter, observe, beside, worker, ending)?;
     result.counters = Counters::read(db).since(&before);
     if let Some(limiter) = &common.limiter {
         result.set_rate(limiter.report((step.key_size + step.value_size) as f64));
@@ -209,28 +210,32 @@ pub fn run_operations<O: Operate>(
     })
 }
 
-/// Runs the threads of `step`, each with what `worker` makes of its seed; `ending` belongs to the step, but not to its
-/// time.
+/// Runs the threads of `step`, each with what `worker` makes of its seed, and one on `beside` that writes or scans; `ending` belongs to
+/// the step, but not to its time.
 fn run_threads<O: Operate>(
     step: &Step,
     before: Before,
     thread_counter: &mut u64,
     observe: &mut dyn FnMut(Progress),
-    writer: Option<&Database>,
+    beside: Option<&Database>,
     worker: impl Fn(u64) -> O + Sync,
     ending: impl FnOnce() -> Result<(), String>,
 ) -> Result<StepResult, String> {
     let usage_before = ProcessUsage::read();
     let board = Board::new(before, step.threads);
-    let writer_seed = step.seed.wrapping_add(*thread_counter + 1);
-    let first_seed = *thread_counter + 1 + u64::from(step.while_writing);
-    *thread_counter += u64::from(step.threads) + u64::from(step.while_writing);
+    let beside_seed = step.seed.wrapping_add(*thread_counter + 1);
+    let first_seed = *thread_counter + 1 + u64::from(step.threads_beside());
+    *thread_counter += u64::from(step.threads) + u64::from(step.threads_beside());
     let mut per_second = Vec::new();
     let (threads, report) = std::thread::scope(|scope| {
-        let writer = writer.map(|db| {
-            scope.spawn({
-                let board = &board;
-                move || writer::background_writer(db, step, writer_seed, board)
+        let beside = beside.map(|db| {
+            let board = &board;
+            scope.spawn(move || {
+                if step.kind == StepKind::ReadWhileScanning {
+                    scanner::background_scan(db, step, beside_seed, board);
+                    return RateReport::NONE;
+                }
+                writer::background_writer(db, step, beside_seed, board)
             })
         });
         let workers: Vec<_> = (0..step.threads)
@@ -244,19 +249,18 @@ fn run_threads<O: Operate>(
                 })
             })
             .collect();
-        let beside = writer.is_some();
         let mut observe = |progress: Progress| {
             // Relaxed: a number to be shown.
-            let writer = beside.then(|| board.writes.load(Ordering::Relaxed));
-            observe(Progress { writer, ..progress });
+            let done = beside.as_ref().map(|_| board.beside.load(Ordering::Relaxed));
+            observe(Progress { beside: done, ..progress });
         };
         watch(&board, &workers, &mut per_second, &mut observe);
         let threads: Vec<ThreadResult> =
             workers.into_iter().map(|worker| worker.join().expect("a load thread does not panic")).collect();
         // Relaxed: only says when to end.
         board.stop.store(true, Ordering::Relaxed);
-        let report =
-            writer.map_or(RateReport::NONE, |writer| writer.join().expect("the writer does not panic"));
+        let report = beside
+            .map_or(RateReport::NONE, |thread| thread.join().expect("the thread beside does not panic"));
         (threads, report)
     });
     if let Some(error) = board.error.lock().ok().and_then(|mut error| error.take()) {
@@ -266,6 +270,7 @@ fn run_threads<O: Operate>(
     result.open = open_loop(step, &threads, &mut result.responses);
     result.per_second = per_second;
     result.set_rate(report);
+    result.scanned_rows = (step.kind == StepKind::ReadWhileScanning).then(|| board.beside.into_inner());
     ending()?;
     result.usage = ProcessUsage::read().since(&usage_before);
     Ok(result)
@@ -315,7 +320,7 @@ fn watch(
             per_second.push(ops - noted);
             (whole, noted) = (whole + 1, ops);
         }
-        observe(Progress { ops, seconds, threads, writer: None });
+        observe(Progress { ops, seconds, threads, beside: None });
     }
 }
 

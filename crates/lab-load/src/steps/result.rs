@@ -80,6 +80,9 @@ pub struct StepResult {
     /// Seconds that deleters of oldest rows spent looking for the oldest, if a step does such a thing.
     #[serde(default)]
     pub search_seconds: Option<f64>,
+    /// Rows that a scan beside the counted operations read, if a step has such.
+    #[serde(default)]
+    pub scanned_rows: Option<u64>,
     /// Bytes of a server's database at the end, and of all its files, if it says so.
     #[serde(default)]
     pub database_bytes: Option<[u64; 2]>,
@@ -199,6 +202,10 @@ impl StepResult {
                 (Some(so_far), Some(later)) => Some(so_far + later),
                 (so_far, later) => so_far.or(later),
             },
+            scanned_rows: match (self.scanned_rows, later.scanned_rows) {
+                (Some(so_far), Some(later)) => Some(so_far + later),
+                (so_far, later) => so_far.or(later),
+            },
             database_bytes: later.database_bytes.or(self.database_bytes),
             parts: self.parts,
             samples: self.samples,
@@ -246,6 +253,7 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         row_seconds: None,
         beside: None,
         search_seconds: None,
+        scanned_rows: None,
         database_bytes: None,
         parts: Vec::new(),
         samples: histogram,
@@ -291,6 +299,7 @@ mod tests {
             result.counters.stalls = ops;
             result.usage.user_seconds = seconds;
             result.load_cpu_seconds = Some(seconds / 2.0);
+            result.scanned_rows = Some(ops * 10);
             result
         };
         let both = part(30, 1.0, 10.0, 5_000).followed_by(part(10, 2.0, 20.0, 9_000));
@@ -299,7 +308,7 @@ mod tests {
         assert_eq!((both.per_second, both.longest_per_second), (vec![30, 10], vec![0, 9]));
         assert_eq!((both.percentiles[0].round(), both.percentiles[4].round()), (5.0, 9.0));
         assert_eq!((both.longest_gap_ms, both.counters.stalls), (0.009, 40));
-        assert_eq!(both.load_cpu_seconds, Some(1.5));
+        assert_eq!((both.load_cpu_seconds, both.scanned_rows), (Some(1.5), Some(400)));
         assert_eq!((both.usage.user_seconds, (both.writer_achieved * 6.0).round()), (3.0, 4.0));
     }
 

@@ -249,7 +249,7 @@ impl Operate for Worker<'_> {
             StepKind::Append => self.append(),
             StepKind::MultiRead => self.many(),
             StepKind::MixGraph => self.mix(),
-            StepKind::ReadRandom | StepKind::ReadMissing => self.get(),
+            StepKind::ReadRandom | StepKind::ReadMissing | StepKind::ReadWhileScanning => self.get(),
             StepKind::Range { reverse } => {
                 self.draw();
                 let (found, bytes) = db.range(&self.key, step.seek_nexts, reverse)?;

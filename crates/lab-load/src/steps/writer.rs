@@ -31,7 +31,7 @@ pub(super) fn background_writer(db: &Database, step: &Step, seed: u64, board: &B
             return RateReport { achieved: 0.0, ..RateReport::NONE };
         }
         // Relaxed: a number to be shown.
-        board.writes.fetch_add(1, Ordering::Relaxed);
+        board.beside.fetch_add(1, Ordering::Relaxed);
         if let Some(limiter) = &limiter {
             limiter.take(bytes, over);
         }

@@ -4,7 +4,7 @@
 //! `results` assembles the cells; `judge` asks `lab-stats`; `noise` is what earlier experiments of this machine say;
 //! `labels` marks measurements that deserve doubt; `stalls` and `tails` judge standstills and slow operations; `position` asks
 //! whether it matters who works first; `view` selects targets; `options_diff`, `plans`, `waits` and `cpu` look for
-//! reasons.
+//! reasons; `phases` says where the time went.
 
 #[cfg(test)]
 mod acceptance;
@@ -16,6 +16,7 @@ pub mod labels;
 pub mod names;
 pub mod noise;
 pub mod options_diff;
+pub mod phases;
 pub mod plans;
 pub mod position;
 pub mod results;

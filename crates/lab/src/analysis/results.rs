@@ -48,6 +48,8 @@ pub struct Results {
     pub sessions: Vec<SessionRow>,
     /// Measured steps in reports; none of a session that was thrown away.
     pub measured: Vec<StepRow>,
+    /// Steps of the same sessions that are not in reports.
+    pub unreported: Vec<StepRow>,
     /// Events of the run.
     pub events: Vec<(String, String)>,
     /// Options of targets as their engines wrote them.
@@ -87,8 +89,8 @@ impl Results {
     pub fn load(store: &Store, id: i64) -> Result<Results, StoreError> {
         let experiment = store.experiment(id)?;
         let steps = experiment.plan.reported();
-        let mut measured = store.steps(id)?;
-        measured.retain(|row| row.block >= 0 && steps.contains(&row.name));
+        let of_blocks = store.steps(id)?.into_iter().filter(|row| row.block >= 0);
+        let (measured, unreported) = of_blocks.partition(|row| steps.contains(&row.name));
         Ok(Results {
             sessions: store.sessions(id)?,
             noise: NoiseModel::load(store, &experiment.host.facts.id, Some(&experiment.created))?,
@@ -98,6 +100,7 @@ impl Results {
             engine_logs: store.engine_logs(id)?,
             experiment,
             measured,
+            unreported,
             steps,
         })
     }

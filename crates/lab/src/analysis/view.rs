@@ -73,6 +73,7 @@ fn keep(mut results: Results, kept: &[usize]) -> Results {
     let moved = |target: &mut usize| place(*target).map(|new| *target = new).is_some();
     results.sessions.retain_mut(|session| moved(&mut session.target));
     results.measured.retain_mut(|row| moved(&mut row.target));
+    results.unreported.retain_mut(|row| moved(&mut row.target));
     results.options.retain_mut(|(target, _)| moved(target));
     results.profiles.retain_mut(|profile| moved(&mut profile.target));
     let sessions = &results.sessions;

@@ -166,7 +166,7 @@ impl Workload {
     pub fn skewed_num(&self, row: &vocabulary::StepRow) -> Option<u64> {
         let (_, lookups, ranges) = *SKEWS.iter().find(|skew| Some(skew.0) == self.skew.as_deref())?;
         match row.kind {
-            StepKind::ReadRandom | StepKind::MultiRead => Some(lookups),
+            StepKind::ReadRandom | StepKind::ReadWhileScanning | StepKind::MultiRead => Some(lookups),
             StepKind::Range { .. } => Some(ranges),
             _ => None,
         }

@@ -105,9 +105,9 @@ impl PlannedStep {
         self.only_reads() && self.step.kind != StepKind::ReadSeq
     }
 
-    /// Operations under way at once: the background writer counts as a thread.
+    /// Operations under way at once: a background writer or scan counts as a thread.
     pub fn in_flight(&self) -> u32 {
-        self.step.threads + u32::from(self.step.while_writing)
+        self.step.threads + self.step.threads_beside()
     }
 
     /// Whether the step may run for a moment unmeasured first: it changes nothing and time ends it.
@@ -142,7 +142,7 @@ impl PlannedStep {
         /// Keys among which chance leaves about the share that it should.
         const MANY: u64 = 10_000;
         let chance = self.loaded < 1.0 && (self.step.exp_range > 0.0 || self.step.num < MANY);
-        matches!(self.step.kind, StepKind::ReadRandom | StepKind::MultiRead) && !chance
+        self.step.kind.is_lookup() && self.step.kind != StepKind::ReadMissing && !chance
     }
 
     /// Whether its operations read and never write.

@@ -228,6 +228,18 @@ fn steps_have_what_the_published_scripts_give_them() {
 }
 
 #[test]
+fn a_scan_beside_lookups_is_a_thread_more() {
+    let text =
+        format!("steps = ['fillseq', 'readrandom', 'readwhilescanning']\n{}", workload("skew = '8.64'"));
+    let steps = planned(&text.replace("keys = 10\n", "keys = 1000\n"));
+    let in_flight: Vec<u32> = steps.iter().map(|planned| planned.in_flight()).collect();
+    assert_eq!(in_flight, [1, 1, 2]);
+    let beside = &steps[2];
+    assert!(beside.report && beside.must_find() == steps[1].must_find() && beside.may_be_sliced());
+    assert_eq!((beside.step.num, beside.step.writer_num), (8, 1000), "lookups are as skewed as alone");
+}
+
+#[test]
 fn a_step_under_another_name_takes_its_kind_and_changes() {
     let text = format!(
         "steps = ['fillseq', 'readrandom', 'again']\n{GOOD}[step.again]\nkind = 'readrandom'\nnum = 3\n"

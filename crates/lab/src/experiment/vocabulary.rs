@@ -162,6 +162,7 @@ pub const STEPS: &[StepRow] = &[
     beside_writer("revrangewhilewriting", StepKind::Range { reverse: true }, "revrange beside a writer"),
     beside_writer("fwdrangewhilewriting", StepKind::Range { reverse: false }, "fwdrange beside a writer"),
     beside_writer("readwhilewriting", StepKind::ReadRandom, "readrandom beside a writer"),
+    row("readwhilescanning", StepKind::ReadWhileScanning, true, "readrandom beside a scan of everything"),
     row("overwrite", StepKind::Overwrite, true, "overwrite random keys; leaves compaction debt"),
     row("overwriteandwait", StepKind::OverwriteAndWait, true, "overwrite, then wait for compaction"),
     StepRow {

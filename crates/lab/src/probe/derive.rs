@@ -35,6 +35,7 @@ pub const METRICS: &[MetricRow] = &[
     higher("ops_sec", "1/s", "operations of the counted threads / seconds from first start to last finish"),
     higher("steady_ops_sec", "1/s", "operations per second of the last flat part of the step"),
     higher("krows_sec", "1000/s", "of a scan: thousands of rows / seconds of one client's scans"),
+    higher("scan_rows_sec", "1/s", "rows that a scan beside the counted operations read / seconds"),
     higher("insert_sec", "1/s", "rows inserted, by counted operations or beside them / seconds of doing so"),
     higher("delete_sec", "1/s", "rows deleted / seconds of doing so"),
     lower("delete_search", "s", "seconds that deleters of the oldest rows spent looking for the oldest"),
@@ -72,7 +73,7 @@ pub const METRICS: &[MetricRow] = &[
     lower(
         "back_cpu_us/o",
         "us",
-        "user and system time of the process's other threads, the engine's and a writer's / operations",
+        "user and system time of the process's other threads, the engine's and a writer's or a scan's / operations",
     ),
     lower("server_cpu_us/o", "us", "user and system time of the server's processes / operations"),
     lower("redo_KB/o", "KB", "KB that a server put into its redo log / operations"),
@@ -199,6 +200,9 @@ pub fn derive(
     set("ops_sec", ops / seconds);
     if step.sql.as_ref().is_some_and(|sql| sql.scans()) {
         set("krows_sec", 1e3 / result.micros_per_op);
+    }
+    if let Some(rows) = result.scanned_rows {
+        set("scan_rows_sec", rows as f64 / seconds);
     }
     if let Some([inserted, deleted]) = result.rows {
         // Rows beside the counted operations have seconds of their own.
@@ -511,6 +515,10 @@ mod tests {
         assert!((metrics["write_amp_device"] - 1640.0 * 512.0 / 420_000.0).abs() < 1e-9);
         assert!(!metrics.contains_key("r/o") && !metrics.contains_key("read_await"));
         assert_eq!(metrics["waited"], 0.5);
+        assert!(!metrics.contains_key("scan_rows_sec"), "nothing was scanned beside it");
+        let (step, mut result) = crate::testing::step_and_result("readwhilescanning", 1000, 2.0);
+        result.scanned_rows = Some(9000);
+        assert_eq!(derive(&step, &result, &first, &last, 0.0)["scan_rows_sec"], 4500.0);
     }
 
     #[test]

@@ -116,7 +116,7 @@ pub fn run(
             ops: said.per_second.iter().sum(),
             seconds: said.per_second.len() as f64,
             threads: Vec::new(),
-            writer: None,
+            beside: None,
         });
     }
     let complaints = complaints.join().expect("reading does not panic");

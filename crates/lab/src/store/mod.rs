@@ -326,7 +326,8 @@ impl Store {
     /// Sessions that count, in the order of the plan.
     pub fn sessions(&self, experiment: i64) -> Result<Vec<SessionRow>> {
         let mut statement = self.db.prepare(
-            "SELECT id, block, position, target, status, error, canary, engine_version, engine_git_sha FROM session
+            "SELECT id, block, position, target, status, error, canary, engine_version, engine_git_sha,
+                    CAST(strftime('%s', ended) - strftime('%s', started) AS REAL) FROM session
              WHERE experiment = ?1 AND status IN ('done', 'failed', 'skipped') ORDER BY block, position",
         )?;
         let rows = statement.query_map([experiment], |row| {
@@ -338,6 +339,7 @@ impl Store {
                 target: row.get::<_, i64>(3)? as usize,
                 outcome: row.get(4)?,
                 error: row.get(5)?,
+                seconds: row.get(9)?,
                 canary: serde_json::from_str(&canary).unwrap_or_default(),
                 engine_version: row.get(7)?,
                 engine_git_sha: row.get(8)?,

@@ -77,6 +77,8 @@ pub struct SessionRow {
     pub outcome: String,
     /// Why it failed or was skipped.
     pub error: Option<String>,
+    /// Whole seconds from its begin to its end, the turns of other sessions included that took turns with it.
+    pub seconds: Option<f64>,
     /// How fast the machine was before it.
     pub canary: Canary,
     /// Version the engine said it is.

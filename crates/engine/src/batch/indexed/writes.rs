@@ -3,7 +3,7 @@
 use super::{Family, IndexedBatch};
 use crate::batch::codec::{check_sizes, check_value_len};
 use crate::batch::writes::slices;
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result, Timestamp};
 
 /// # Writing
 ///
@@ -11,10 +11,15 @@ use outcrop_base::{Error, Result};
 /// default column family of any database: its keys are in the order of [`crate::IndexedBatchOptions::backup_comparator`], and what is merged
 /// there cannot be read from the batch alone. Give its handle to the second form where it has an order or a merge operator of its own.
 ///
+/// In a column family whose keys have timestamps each write awaits its own, which [`IndexedBatch::update_timestamps`] gives to all; the batch
+/// can be read before, and cannot be written. For the default column family the batch must have been made with its comparator as the backup
+/// comparator.
+///
 /// # Errors of an indexed batch's writes
 /// All of them fail, with the batch as it was before, by:
 /// - Aborted: it would be longer than [`crate::IndexedBatchOptions::max_bytes`].
-/// - InvalidArgument: key, value or operand is longer than 4 GiB.
+/// - InvalidArgument: key, value or operand is longer than 4 GiB; or of the default column family, which is given by its handle, and of the
+///   backup comparator only one has timestamps.
 impl IndexedBatch {
     /// Sets `key` to `value`.
     ///
@@ -39,7 +44,7 @@ impl IndexedBatch {
 
     fn put_slices(&self, family: Family<'_>, key: &[u8], value: &[u8]) -> Result<()> {
         check_sizes(key, value)?;
-        self.contents.write().add(family, |batch, cf| {
+        self.contents.write().add(family, key, |batch, cf, key| {
             batch.put_id(cf, key, value);
             Ok(())
         })
@@ -68,7 +73,7 @@ impl IndexedBatch {
 
     fn merge_slices(&self, family: Family<'_>, key: &[u8], operand: &[u8]) -> Result<()> {
         check_sizes(key, operand)?;
-        self.contents.write().add(family, |batch, cf| {
+        self.contents.write().add(family, key, |batch, cf, key| {
             batch.merge_id(cf, key, operand);
             Ok(())
         })
@@ -92,7 +97,7 @@ impl IndexedBatch {
 
     fn delete_slice(&self, family: Family<'_>, key: &[u8]) -> Result<()> {
         check_sizes(key, &[])?;
-        self.contents.write().add(family, |batch, cf| {
+        self.contents.write().add(family, key, |batch, cf, key| {
             batch.delete_id(cf, key);
             Ok(())
         })
@@ -116,7 +121,7 @@ impl IndexedBatch {
 
     fn single_delete_slice(&self, family: Family<'_>, key: &[u8]) -> Result<()> {
         check_sizes(key, &[])?;
-        self.contents.write().add(family, |batch, cf| {
+        self.contents.write().add(family, key, |batch, cf, key| {
             batch.single_delete_id(cf, key);
             Ok(())
         })
@@ -151,7 +156,7 @@ impl IndexedBatch {
 
     fn put_entity_slices(&self, family: Family<'_>, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<()> {
         check_sizes(key, &[])?;
-        self.contents.write().add(family, |batch, cf| batch.put_entity_id(cf, key, columns))
+        self.contents.write().add(family, key, |batch, cf, key| batch.put_entity_id(cf, key, columns))
     }
 
     /// Ranges cannot be deleted by an indexed batch.
@@ -173,6 +178,34 @@ impl IndexedBatch {
         _end: impl AsRef<[u8]>,
     ) -> Result<()> {
         Err(no_ranges())
+    }
+
+    /// Gives all writes in column families that `has_timestamps` names, by id, this timestamp. Reads of the batch find what they found.
+    ///
+    /// ```
+    /// # use outcrop::*;
+    /// # let prices = ColumnFamilyDescriptor::new("prices").with_comparator(Comparator::bytewise_with_timestamps());
+    /// # let builder = Db::builder("/db").env(Env::memory()).create_if_missing(true);
+    /// # let db = builder.column_family(prices).create_missing_column_families(true).open()?;
+    /// # let prices = db.column_family("prices").expect("it was opened");
+    /// let batch = IndexedBatch::default();
+    /// batch.put_cf(&prices, "apple", "3")?;
+    /// assert!(batch.write_to(&db).is_err(), "its timestamp is not known yet");
+    /// batch.update_timestamps(10.into(), |cf| cf == prices.id())?;
+    /// batch.write_to(&db)?;
+    /// let at_ten = ReadOptions::at_timestamp(10.into());
+    /// assert_eq!(db.get_cf_with(&prices, "apple", &at_ten)?.as_deref(), Some(&b"3"[..]));
+    /// # outcrop::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// Corruption if a key is too short for one; nothing is then changed.
+    pub fn update_timestamps(
+        &self,
+        timestamp: Timestamp,
+        has_timestamps: impl Fn(CfId) -> bool,
+    ) -> Result<()> {
+        self.contents.write().update_timestamps(timestamp, has_timestamps)
     }
 
     /// Adds a blob that goes to the WAL only.

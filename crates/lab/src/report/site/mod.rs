@@ -1,7 +1,7 @@
 //! The report: a directory of static pages, made from the record alone.
 //!
 //! ```text
-//! index.html   sentences, ratios, bars, versions over time, absolute numbers, tails, hardware, how to reproduce
+//! index.html   sentences, ratios, bars, versions over time, absolute numbers, tails, hardware, where the time went, how to reproduce
 //! charts.html  the bars again, cut and with an axis that does not start at 0
 //! base-N.html  ratios to another target     step-N.html  one step: every second, every metric
 //! classic.html the form of the posts: their colours, costs, text to paste
@@ -29,6 +29,7 @@ mod csv;
 mod flames;
 mod iostat;
 mod page;
+mod phases;
 mod plans;
 mod sections;
 mod steps;
@@ -228,6 +229,7 @@ fn index(results: &Results, base: usize, table: &Table, published: bool) -> Stri
         nav.contents {
             "On this page: "
             @for (id, words) in CONTENTS { a href=(format!("#{id}")) { (words) } " " }
+            @if phases::is_known(results) { a href=(format!("#{}", phases::ID)) { "where the time went" } " " }
             @if published { a href=(beside::FILE) { "published numbers beside these" } }
         }
         h2 #relative { "Throughput relative to " (results.labels()[base]) }
@@ -254,6 +256,7 @@ fn index(results: &Results, base: usize, table: &Table, published: bool) -> Stri
         (waits::responses(results, base))
         h2 #hardware { "Hardware per operation" }
         (sections::hardware(results, base))
+        (phases::table(results))
         h2 #reproduce { "How to reproduce" }
         (background::reproduce(results))
     };
@@ -286,6 +289,7 @@ fn single(results: &Results, base: usize, table: &Table) -> String {
         (waits::responses(results, base))
         h2 { "Hardware per operation" }
         (sections::hardware(results, base))
+        (phases::table(results))
         @if cpu::is_known(results) { h2 { "Processor time" } (cpu::all(results, cpu::Graphs::None)) }
         h2 { "Host" }
         (background::host(results))

@@ -269,6 +269,37 @@ fn a_heading_says_no_more_than_the_rows_below_it() {
 }
 
 #[test]
+fn the_time_of_sessions_is_told_where_the_record_has_it() {
+    let (_temp, store) =
+        fake_record(2, &["fillseq", "warm", "readrandom"], 1, &mut |_| vec![("ops_sec", 1000.0)]);
+    let mut results = Results::load(&store, 1).unwrap();
+    let base = results.experiment.plan.base;
+    let table = results.table(base, "ops_sec");
+    let pages = |results: &Results| [index(results, base, &table, false), single(results, base, &table)];
+    assert!(
+        pages(&results).iter().all(|page| !page.contains("Where the time went") && !page.contains("#time"))
+    );
+    for session in &mut results.sessions {
+        session.seconds = (session.target != 2).then_some(if session.target == 1 { 8.0 } else { 20.0 });
+    }
+    // Each of three steps took two seconds; of the twin the record says nothing.
+    for page in pages(&results) {
+        let (_, section) = page.split_once("Where the time went</h2>").unwrap();
+        let section = &section[..section.find("</table>").unwrap()];
+        for row in [
+            "<td>load</td><td>2.000<small>10 %</small></td><td>2.000<small>25 %</small></td><td class=\"invalid\">NA</td>",
+            "<td>warm-up</td><td>2.000<small>10 %</small>",
+            "<td>shaping</td><td>0<small>0 %</small>",
+            "<td>elsewhere</td><td>14.0<small>70 %</small></td><td>2.000<small>25 %</small></td>",
+            "<td>whole session</td><td>20.0<small>(2)</small></td><td>8.000<small>(2)</small></td>",
+        ] {
+            assert!(section.contains(row), "{row}\n{section}");
+        }
+    }
+    assert!(pages(&results)[0].contains("<a href=\"#time\">"), "the first page leads to it");
+}
+
+#[test]
 fn every_sentence_begins_with_a_capital() {
     let (temp, store) = record();
     write(&store, 1, temp.path(), Form::Full).unwrap();
