@@ -371,19 +371,8 @@ pub(crate) fn with_value<T>(
 ) -> Answer<T> {
     let key = key.get(env)?;
     // SAFETY: see `glue`.
-    unsafe {
-        let pinned = checked(|error| {
-            c::rocksdb_get_pinned_cf(
-                self::db(db),
-                read_options(options),
-                self::family(db, family),
-                key.c(),
-                key.len(),
-                error,
-            )
-        })?;
-        pinned_value(pinned, with)
-    }
+    let found = unsafe { c::get_value(self::db(db), read_options(options), self::family(db, family), &key) }?;
+    with(found.as_deref())
 }
 
 /// The same for a value that a C function gave.
