@@ -83,10 +83,10 @@ fn described(env: Env) {
 }
 
 /// A frame of references, until it is dropped.
-struct Frame(Env);
+pub(crate) struct Frame(Env);
 
 impl Frame {
-    fn push(env: Env) -> Answer<Frame> {
+    pub(crate) fn push(env: Env) -> Answer<Frame> {
         if jni!(env, PushLocalFrame, FRAME) == jni_sys::JNI_OK {
             return Ok(Frame(env));
         }

@@ -403,7 +403,8 @@ const NOT_FOUND: jint = -1;
 
 /// Fills `target`, and gives the length of the value.
 pub(crate) fn get_into(env: Env, from: (jlong, jlong, jlong), key: Bytes, target: Bytes) -> Answer<jint> {
-    with_value(env, from, key, |value| value.map_or(Ok(NOT_FOUND), |value| target.fill(env, value)))
+    let room = target.room(env)?;
+    with_value(env, from, key, |value| value.map_or(Ok(NOT_FOUND), |value| room.fill(env, value)))
 }
 
 pub(crate) fn key_exists(env: Env, (db, family, options): (jlong, jlong, jlong), key: Bytes) -> Answer<bool> {

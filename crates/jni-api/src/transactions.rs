@@ -252,7 +252,8 @@ pub(crate) fn get_into(
     key: Bytes,
     target: Bytes,
 ) -> Answer<jint> {
-    with_value(env, from, how, key, |value| value.map_or(Ok(-1), |value| target.fill(env, value)))
+    let room = target.room(env)?;
+    with_value(env, from, how, key, |value| value.map_or(Ok(-1), |value| room.fill(env, value)))
 }
 
 /// One key after the other; null families: the default one.
