@@ -99,7 +99,7 @@ pub(crate) fn clear_snapshot(txn: jlong) -> Answer<()> {
     Ok(())
 }
 
-/// What points to the batch; it goes with the transaction, too.
+/// A pointer to the batch; it goes with the transaction, too.
 pub(crate) fn batch(txn: jlong) -> Answer<jlong> {
     let own = std::ptr::from_ref(engine(txn)?.batch());
     Ok(lent::give(txn, Part::IndexedBatch, rocksdb_writebatch_wi_t::of(own)))

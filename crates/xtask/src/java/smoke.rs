@@ -41,7 +41,7 @@ pub fn run(name: &str, jar: &Path, library: &Path, dir: &Path) -> Result<(), Str
     }
 }
 
-/// What it said.
+/// The output of the program.
 fn succeeded(program: &str, name: &str, output: std::io::Result<Output>) -> Result<String, String> {
     let output = output.map_err(|error| format!("{program}: {error}: a JDK is needed"))?;
     match output.status.success() {

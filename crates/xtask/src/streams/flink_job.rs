@@ -152,7 +152,7 @@ struct Running {
 }
 
 impl Running {
-    /// What it says up to the line that begins with `last`.
+    /// Its lines up to the one that begins with `last`.
     fn hear(&mut self, last: &str) -> Result<Vec<String>, String> {
         let mut said = Vec::new();
         loop {
