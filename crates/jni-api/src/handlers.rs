@@ -85,7 +85,7 @@ impl Methods {
         };
         let key = env.new_bytes(key)?;
         let value = value.map_or(Ok(std::ptr::null_mut()), |value| env.new_bytes(value))?;
-        let arguments = [jvalue { i: cf as i32 }, jvalue { l: key }, jvalue { l: value }];
+        let arguments = [jvalue { i: cf.0 as i32 }, jvalue { l: key }, jvalue { l: value }];
         let count = if value.is_null() { 2 } else { 3 };
         let told = of.call(env, self.object.object(), &arguments[..count]);
         crate::env::jni!(env, DeleteLocalRef, key);
