@@ -211,7 +211,7 @@ impl Cache {
     #[cold]
     fn insert_alone(&self, len: usize, fill: impl FnOnce(&mut [u8])) -> Pinned {
         self.standalone_inserts.fetch_add(1, Ordering::Relaxed);
-        if !self.is_strict() {
+        if !self.has_strict_capacity_limit() {
             return standalone(len, fill);
         }
         self.alone.fetch_add(len, Ordering::Relaxed);
@@ -281,7 +281,7 @@ impl Cache {
         if !slabs.serves(len) || u32::try_from(len).is_err() {
             return None;
         }
-        if self.is_strict() {
+        if self.has_strict_capacity_limit() {
             self.fit_slabs(&mut slabs);
         }
         if slabs.over_capacity() {
@@ -490,14 +490,15 @@ impl Cache {
         self.strict.store(strict, Ordering::Relaxed);
     }
 
-    fn is_strict(&self) -> bool {
+    /// Whether reads fail, or do without the cache, rather than that it grows beyond its capacity.
+    pub fn has_strict_capacity_limit(&self) -> bool {
         // Relaxed: as above.
         self.strict.load(Ordering::Relaxed)
     }
 
     /// True if a block that [`Cache::insert`] gave must not be used: with it more would be used than a strict capacity.
     pub fn refuses(&self, block: &Pinned) -> bool {
-        block.is_standalone() && self.is_strict() && self.usage() > self.capacity()
+        block.is_standalone() && self.has_strict_capacity_limit() && self.usage() > self.capacity()
     }
 
     /// Bytes taken by blocks, and by others.

@@ -138,6 +138,23 @@ pub unsafe extern "C" fn rocksdb_get_pinned_cf(
     boundary!(errptr, pinned_out(errptr, get(db, options, Some(&(*cf).0), (key, key_len))))
 }
 
+/// As [`rocksdb_get_pinned_cf`], with the value as the engine gives it; a panic is the caller's.
+///
+/// # Safety
+/// As the C API: what the pointers point to is alive.
+///
+/// # Errors
+/// Those of the read.
+pub unsafe fn get_value(
+    db: *mut rocksdb_t,
+    options: *const rocksdb_readoptions_t,
+    cf: *mut rocksdb_column_family_handle_t,
+    key: &[u8],
+) -> Result<Option<PinnedValue>> {
+    // SAFETY: the caller's contract.
+    unsafe { get(db, options, Some(&(*cf).0), (key.as_ptr().cast(), key.len())) }
+}
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_pinnableslice_destroy(value: *mut rocksdb_pinnableslice_t) {
     boundary!(give_back(value))

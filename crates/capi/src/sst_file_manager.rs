@@ -6,7 +6,7 @@ use crate::options::rocksdb_options_t;
 use outcrop::SstFileManager;
 use std::sync::Arc;
 
-pub struct rocksdb_sst_file_manager_t(Arc<SstFileManager>);
+pub struct rocksdb_sst_file_manager_t(pub Arc<SstFileManager>);
 
 /// Files are removed in the environment of the database that they are of.
 #[unsafe(no_mangle)]

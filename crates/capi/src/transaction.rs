@@ -236,7 +236,7 @@ pub unsafe extern "C" fn rocksdb_transaction_get_writebatch_wi(txn: Txn) -> *mut
     boundary!({
         let object = libc::malloc(size_of::<rocksdb_writebatch_wi_t>()).cast::<rocksdb_writebatch_wi_t>();
         if !object.is_null() {
-            object.write(rocksdb_writebatch_wi_t { batch: (*txn).txn.batch() });
+            object.write(rocksdb_writebatch_wi_t::of((*txn).txn.batch()));
         }
         object
     })

@@ -15,12 +15,17 @@ pub struct rocksdb_writeoptions_t {
 }
 
 impl rocksdb_writeoptions_t {
+    /// Those of the engine's.
+    pub fn of(options: &WriteOptions) -> rocksdb_writeoptions_t {
+        rocksdb_writeoptions_t { options: *options, settings: Settings::default() }
+    }
+
     /// The engine's options.
     ///
     /// # Errors
     /// NotSupported naming an option that the engine cannot honour.
     #[inline]
-    pub(crate) fn get(&self) -> Result<&WriteOptions> {
+    pub fn get(&self) -> Result<&WriteOptions> {
         self.settings.check()?;
         Ok(&self.options)
     }

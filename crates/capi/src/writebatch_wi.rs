@@ -22,6 +22,11 @@ pub struct rocksdb_writebatch_wi_t {
 }
 
 impl rocksdb_writebatch_wi_t {
+    /// For a batch that somebody else has, and that lives longer.
+    pub fn of(batch: *const IndexedBatch) -> rocksdb_writebatch_wi_t {
+        rocksdb_writebatch_wi_t { batch }
+    }
+
     /// The batch.
     ///
     /// # Safety

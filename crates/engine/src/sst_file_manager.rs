@@ -99,6 +99,12 @@ const RELAXED: Ordering = Ordering::Relaxed;
 const MOST_CREDIT_NANOS: u64 = 2_000_000_000;
 
 impl SstFileManager {
+    /// The files and their sizes in bytes, in no order.
+    pub fn tracked_files(&self) -> Vec<(PathBuf, u64)> {
+        let files = self.files.lock();
+        files.iter().map(|((_, path), bytes)| (path.clone(), *bytes)).collect()
+    }
+
     /// Bytes of all files.
     pub fn total_size(&self) -> u64 {
         self.total.load(RELAXED)

@@ -103,16 +103,36 @@ impl Bytes {
 
     /// As much of `value` as there is room for; gives the whole length.
     pub(crate) fn fill(self, env: Env, value: &[u8]) -> Answer<jint> {
+        self.room(env)?.fill(env, value)
+    }
+
+    /// Where a value is to go. A buffer that is not direct is an error before anything is read, as in RocksJava.
+    pub(crate) fn room<'a>(self, env: Env) -> Answer<Room<'a>> {
+        Ok(match self {
+            Bytes::Array(array, offset, len) => Room::Array(array, offset, len),
+            Bytes::Whole(array) => Room::Array(array, 0, env.length(array)?),
+            Bytes::Buffer(buffer, offset, len) => Room::Buffer(env.buffer(buffer, offset, len, "value")?),
+            Bytes::Slice(_) => Room::Buffer(&mut []),
+        })
+    }
+}
+
+/// Room of Java's for a value.
+pub(crate) enum Room<'a> {
+    Array(jobject, jint, jint),
+    Buffer(&'a mut [u8]),
+}
+
+impl Room<'_> {
+    /// See [`Bytes::fill`].
+    pub(crate) fn fill(self, env: Env, value: &[u8]) -> Answer<jint> {
         match self {
-            Bytes::Array(array, offset, len) => env.fill(array, offset, len, value),
-            Bytes::Buffer(buffer, offset, len) => {
-                let room = env.buffer(buffer, offset, len, "value")?;
+            Room::Array(array, offset, len) => env.fill(array, offset, len, value),
+            Room::Buffer(room) => {
                 let copied = room.len().min(value.len());
                 room[..copied].copy_from_slice(&value[..copied]);
                 Ok(value.len() as jint)
             }
-            Bytes::Whole(array) => env.fill(array, 0, env.length(array)?, value),
-            Bytes::Slice(_) => Ok(value.len() as jint),
         }
     }
 }

@@ -4,6 +4,7 @@ use crate::args::{AsC, Bytes};
 use crate::db::{Write, add};
 use crate::env::Env;
 use crate::glue::{Answer, Thrown, bytes_at, checked, object, take_bytes};
+use crate::lent::{self, Part};
 use crate::status::Status;
 use jni_sys::{jint, jlong, jobject, jvalue};
 use outcrop::IndexedBatchOptions;
@@ -89,15 +90,23 @@ pub(crate) fn data<'a>(batch: jlong) -> &'a [u8] {
     unsafe { bytes_at(c::rocksdb_writebatch_data(batch as *mut _, &mut len), len) }
 }
 
-/// A copy of the indexed batch's writes, as RocksJava's class.
+/// A copy of the indexed batch's writes, as RocksJava's class, which owns nothing: the copy goes with the indexed batch.
 pub(crate) fn plain(env: Env, batch: jlong) -> Answer<jobject> {
     let mut len = 0;
     // SAFETY: see `glue`.
-    let batch = unsafe {
+    let copy = unsafe {
         let bytes = c::rocksdb_writebatch_wi_data(batch as *mut _, &mut len);
-        c::rocksdb_writebatch_create_from(bytes, len)
+        *Box::from_raw(c::rocksdb_writebatch_create_from(bytes, len))
     };
-    env.new_object("org/rocksdb/WriteBatch", "(J)V", &[jvalue { j: batch as jlong }])
+    let own = lent::give(batch, Part::PlainBatch, copy);
+    env.new_object("org/rocksdb/WriteBatch", "(J)V", &[jvalue { j: own }])
+}
+
+pub(crate) fn destroy_indexed(batch: jlong) -> Answer<()> {
+    lent::end(batch);
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_writebatch_wi_destroy(batch as *mut _) };
+    Ok(())
 }
 
 /// The value of a key in a batch alone.

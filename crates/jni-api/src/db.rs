@@ -371,19 +371,8 @@ pub(crate) fn with_value<T>(
 ) -> Answer<T> {
     let key = key.get(env)?;
     // SAFETY: see `glue`.
-    unsafe {
-        let pinned = checked(|error| {
-            c::rocksdb_get_pinned_cf(
-                self::db(db),
-                read_options(options),
-                self::family(db, family),
-                key.c(),
-                key.len(),
-                error,
-            )
-        })?;
-        pinned_value(pinned, with)
-    }
+    let found = unsafe { c::get_value(self::db(db), read_options(options), self::family(db, family), &key) }?;
+    with(found.as_deref())
 }
 
 /// The same for a value that a C function gave.
@@ -414,7 +403,8 @@ const NOT_FOUND: jint = -1;
 
 /// Fills `target`, and gives the length of the value.
 pub(crate) fn get_into(env: Env, from: (jlong, jlong, jlong), key: Bytes, target: Bytes) -> Answer<jint> {
-    with_value(env, from, key, |value| value.map_or(Ok(NOT_FOUND), |value| target.fill(env, value)))
+    let room = target.room(env)?;
+    with_value(env, from, key, |value| value.map_or(Ok(NOT_FOUND), |value| room.fill(env, value)))
 }
 
 pub(crate) fn key_exists(env: Env, (db, family, options): (jlong, jlong, jlong), key: Bytes) -> Answer<bool> {

@@ -3,8 +3,8 @@
 use crate::callbacks::Global;
 use crate::glue::{Answer, Give, Thrown, illegal};
 use crate::status::Status;
-use jni_sys::{JNIEnv, jbyte, jclass, jint, jlong, jobject, jsize, jvalue};
-use std::ffi::CString;
+use jni_sys::{JNIEnv, jbyte, jclass, jfieldID, jint, jlong, jobject, jsize, jvalue};
+use std::ffi::{CStr, CString};
 use std::sync::OnceLock;
 
 /// The JVM, as the thread of the call sees it.
@@ -26,6 +26,48 @@ pub(crate) static LOADER: OnceLock<Global> = OnceLock::new();
 /// A name or a signature for the JVM: none has a NUL.
 fn name(text: &str) -> CString {
     CString::new(text).unwrap_or_default()
+}
+
+/// Places in an array end below it, at about twice 2^31; the JVM's functions are asked about addresses that do, too.
+const LEAST_ADDRESS: jlong = 1 << 33;
+
+/// Fields of `java.nio.Buffer`: the address of a direct one, and its capacity.
+struct BufferFields {
+    address: jfieldID,
+    capacity: jfieldID,
+}
+
+// SAFETY: the JVM lets any thread use the number of a field, for as long as its class is loaded, and this one always is.
+unsafe impl Send for BufferFields {}
+// SAFETY: as above.
+unsafe impl Sync for BufferFields {}
+
+impl BufferFields {
+    /// `None` in a JVM that calls them otherwise.
+    fn get(env: Env) -> Option<&'static BufferFields> {
+        static FIELDS: OnceLock<Option<BufferFields>> = OnceLock::new();
+        FIELDS.get_or_init(|| BufferFields::find(env)).as_ref()
+    }
+
+    fn find(env: Env) -> Option<BufferFields> {
+        let class = jni!(env, FindClass, c"java/nio/Buffer".as_ptr());
+        let field = |name: &CStr, kind: &CStr| {
+            let field = jni!(env, GetFieldID, class, name.as_ptr(), kind.as_ptr());
+            if field.is_null() {
+                jni!(env, ExceptionClear);
+                return None;
+            }
+            Some(field)
+        };
+        if class.is_null() {
+            jni!(env, ExceptionClear);
+            return None;
+        }
+        let fields =
+            Some(BufferFields { address: field(c"address", c"J")?, capacity: field(c"capacity", c"I")? });
+        jni!(env, DeleteLocalRef, class);
+        fields
+    }
 }
 
 impl Env {
@@ -122,23 +164,36 @@ impl Env {
         len: jint,
         what: &str,
     ) -> Answer<&'a mut [u8]> {
-        let start: *mut u8 = match buffer.is_null() {
-            true => std::ptr::null_mut(),
-            false => jni!(self, GetDirectBufferAddress, buffer).cast(),
-        };
-        if start.is_null() {
+        let Some((start, capacity)) = self.direct(buffer) else {
             let state = format!(
                 "Invalid argument: Invalid {what} argument (argument is not a valid direct ByteBuffer)"
             );
             return Err(Thrown::Status(Status::parse(&state)));
-        }
-        let capacity = jni!(self, GetDirectBufferCapacity, buffer);
+        };
         if offset < 0 || len < 0 || capacity < jlong::from(offset) + jlong::from(len) {
             let state = "Invalid argument: Invalid argument. Capacity is less than requested region (offset + length).";
             return Err(Thrown::Status(Status::parse(state)));
         }
         // SAFETY: the buffer has so many bytes, and its application leaves it alone meanwhile.
         Ok(unsafe { std::slice::from_raw_parts_mut(start.add(offset as usize), len as usize) })
+    }
+
+    /// Where the bytes of a direct buffer are, and how many it has; `None` for another buffer.
+    ///
+    /// The JVM's functions for both change the state of the thread and compare classes, four times for a buffer; fields it reads at once.
+    fn direct(self, buffer: jobject) -> Option<(*mut u8, jlong)> {
+        if buffer.is_null() {
+            return None;
+        }
+        if let Some(fields) = BufferFields::get(self) {
+            let address = jni!(self, GetLongField, buffer, fields.address);
+            // Other buffers have a place in an array there, or 0: nowhere near where memory begins.
+            if address >= LEAST_ADDRESS {
+                return Some((address as *mut u8, jni!(self, GetIntField, buffer, fields.capacity).into()));
+            }
+        }
+        let start: *mut u8 = jni!(self, GetDirectBufferAddress, buffer).cast();
+        (!start.is_null()).then(|| (start, jni!(self, GetDirectBufferCapacity, buffer)))
     }
 
     pub(crate) fn longs(self, array: jobject) -> Answer<Vec<jlong>> {

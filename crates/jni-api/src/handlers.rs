@@ -9,25 +9,22 @@ use jni_sys::{jlong, jobject, jvalue};
 use outcrop::{Op, Record};
 use outcrop_capi::{Entry, rocksdb_writebatch_t, walk};
 
-/// The methods of a handler, each for the default column family and for one by its number.
+/// The methods of a handler with the number of a column family, 0 for the default one. Those without a number are never called, as in
+/// RocksJava. Source: RocksDB `java/rocksjni/writebatchhandlerjnicallback.cc`, which overrides `PutCF` and the like.
 struct Methods {
     object: crate::callbacks::Global,
-    put: (Method, Method),
-    merge: (Method, Method),
-    delete: (Method, Method),
-    single_delete: (Method, Method),
-    delete_range: (Method, Method),
+    put: Method,
+    merge: Method,
+    delete: Method,
+    single_delete: Method,
+    delete_range: Method,
     log_data: Method,
     should_continue: Method,
 }
 
 pub(crate) fn create(env: Env, this: jobject) -> Answer<jlong> {
-    let pair = |name| -> Answer<(Method, Method)> {
-        Ok((Method::of(env, this, name, c"([B[B)V")?, Method::of(env, this, name, c"(I[B[B)V")?))
-    };
-    let single = |name| -> Answer<(Method, Method)> {
-        Ok((Method::of(env, this, name, c"([B)V")?, Method::of(env, this, name, c"(I[B)V")?))
-    };
+    let pair = |name| Method::of(env, this, name, c"(I[B[B)V");
+    let single = |name| Method::of(env, this, name, c"(I[B)V");
     let methods = Methods {
         object: crate::callbacks::Global::new(env, this)?,
         put: pair(c"put")?,
@@ -88,15 +85,9 @@ impl Methods {
         };
         let key = env.new_bytes(key)?;
         let value = value.map_or(Ok(std::ptr::null_mut()), |value| env.new_bytes(value))?;
-        let told = match (cf.0, value.is_null()) {
-            (0, true) => of.0.call(env, self.object.object(), &[jvalue { l: key }]),
-            (0, false) => of.0.call(env, self.object.object(), &[jvalue { l: key }, jvalue { l: value }]),
-            (cf, true) => of.1.call(env, self.object.object(), &[jvalue { i: cf as i32 }, jvalue { l: key }]),
-            (cf, false) => {
-                let arguments = [jvalue { i: cf as i32 }, jvalue { l: key }, jvalue { l: value }];
-                of.1.call(env, self.object.object(), &arguments)
-            }
-        };
+        let arguments = [jvalue { i: cf.0 as i32 }, jvalue { l: key }, jvalue { l: value }];
+        let count = if value.is_null() { 2 } else { 3 };
+        let told = of.call(env, self.object.object(), &arguments[..count]);
         crate::env::jni!(env, DeleteLocalRef, key);
         crate::env::jni!(env, DeleteLocalRef, value);
         told

@@ -4,7 +4,7 @@ use crate::env::Env;
 use crate::glue::{Answer, bytes_at, checked, object};
 use crate::status::Status;
 use crate::tables;
-use jni_sys::{jlong, jobject};
+use jni_sys::{jbyte, jlong, jobject};
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_compaction_job_stats_t as Stats, rocksdb_compactionjobinfo_t as Info};
 use std::ffi::c_char;
@@ -23,6 +23,23 @@ pub(crate) fn status(env: Env, info: jlong) -> Answer<jobject> {
         Ok(()) => env.new_status(&Status { code: 0, subcode: 0, state: None }),
         Err(crate::glue::Thrown::Status(status)) => env.new_status(&status),
         Err(thrown) => Err(thrown),
+    }
+}
+
+/// The number of `CompactionReason`, where a reason that RocksDB has between two others comes late.
+/// Source: RocksDB `java/rocksjni/portal.h`, `CompactionReasonJni`.
+pub(crate) fn reason(info: jlong) -> Answer<jbyte> {
+    // SAFETY: see `glue`.
+    Ok(reason_number(unsafe { c::rocksdb_compactionjobinfo_compaction_reason(info as *const Info) }))
+}
+
+fn reason_number(own: u32) -> jbyte {
+    match own {
+        0..=9 | 17..=19 => own as jbyte,
+        // Files marked for compaction.
+        10 => 0x10,
+        11..=16 => own as jbyte - 1,
+        _ => 0x7F,
     }
 }
 
@@ -105,4 +122,19 @@ pub(crate) fn add(stats: jlong, other: jlong) -> Answer<()> {
 pub(crate) fn prefix<'a>(stats: jlong, largest: bool) -> &'a [u8] {
     let own = &object::<Stats>(stats).0;
     if largest { &own.largest_output_key_prefix } else { &own.smallest_output_key_prefix }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// All of `org.rocksdb.CompactionReason`, in the order of RocksDB's numbers.
+    #[test]
+    fn reasons_have_the_numbers_of_rocksjava() {
+        let numbers: Vec<jbyte> = (0..=19).map(reason_number).collect();
+        let of_java =
+            [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 0x10, 0x0A, 0x0B, 0x0C, 0x0D, 0x0E, 0x0F, 0x11, 0x12, 0x13];
+        assert_eq!(numbers, of_java);
+        assert_eq!(reason_number(20), 0x7F);
+    }
 }

@@ -20,6 +20,7 @@ mod glue;
 mod handlers;
 mod iterators;
 mod jobs;
+mod lent;
 mod limits;
 mod listeners;
 mod metadata;

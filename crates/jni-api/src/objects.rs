@@ -1,17 +1,18 @@
 //! Objects that options hold: comparators, merge operators, filters, tables, caches, environments, loggers.
 
-use crate::callbacks::Global;
+use crate::callbacks::{Global, Method};
 use crate::env::{Env, jni};
 use crate::glue::{Answer, Thrown, bytes_at, c_text, dispose, handle, illegal, not_implemented, object};
 use jni_sys::{jboolean, jbyte, jdouble, jint, jlong, jobject, jvalue};
-use outcrop::{CompactionFilter, Comparator, FilterDecision, MergeOperator, UserComparator};
+use outcrop::{
+    Cache, CacheOptions, CompactionFilter, Comparator, FilterDecision, MergeOperator, UserComparator,
+};
 use outcrop_base::builtin_merge;
 use outcrop_capi as c;
-use outcrop_capi::rocksdb_options_t;
+use outcrop_capi::{rocksdb_cache_t, rocksdb_options_t};
 use std::any::Any;
 use std::cmp::Ordering;
 use std::ffi::{c_char, c_uint, c_void};
-use std::ptr::null_mut;
 use std::sync::Arc;
 
 /// The object behind the handle of a `RocksCallbackObject`: all are disposed by the same native.
@@ -40,6 +41,7 @@ pub(crate) fn comparator_options() -> Answer<jlong> {
 struct JavaComparator {
     object: Global,
     name: String,
+    compare: Method,
 }
 
 impl UserComparator for JavaComparator {
@@ -50,42 +52,16 @@ impl UserComparator for JavaComparator {
     /// # Panics
     /// If the comparator throws: the write group or the job fails then, and not the process.
     fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
-        let compared = self.object.with(|env, comparator| -> Answer<jint> {
-            jni!(env, PushLocalFrame, 16);
-            let compared = (|| {
-                let buffer = |bytes: &[u8]| {
-                    env.given(jni!(
-                        env,
-                        NewDirectByteBuffer,
-                        bytes.as_ptr().cast_mut().cast(),
-                        bytes.len() as jlong
-                    ))
-                };
-                let (a, b) = (buffer(a)?, buffer(b)?);
-                let class = jni!(env, GetObjectClass, comparator);
-                let signature = c"(Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;)I";
-                let method = jni!(env, GetMethodID, class, c"compare".as_ptr(), signature.as_ptr());
-                env.check()?;
-                let compared = jni!(
-                    env,
-                    CallIntMethodA,
-                    comparator,
-                    method,
-                    [jvalue { l: a }, jvalue { l: b }].as_ptr()
-                );
-                env.check()?;
-                Ok(compared)
-            })();
-            if compared.is_err() {
-                jni!(env, ExceptionDescribe);
-                jni!(env, ExceptionClear);
-            }
-            jni!(env, PopLocalFrame, null_mut());
-            compared
+        let compared = self.object.run(|env, comparator| {
+            let buffer = |bytes: &[u8]| {
+                let start = bytes.as_ptr().cast_mut().cast();
+                env.given(jni!(env, NewDirectByteBuffer, start, bytes.len() as jlong))
+            };
+            self.compare.call_int(env, comparator, &[jvalue { l: buffer(a)? }, jvalue { l: buffer(b)? }])
         });
         match compared {
-            Ok(compared) => compared.cmp(&0),
-            Err(_) => panic!("the comparator {} threw an exception", self.name),
+            Some(compared) => compared.cmp(&0),
+            None => panic!("the comparator {} threw an exception, or could not be called", self.name),
         }
     }
 }
@@ -95,7 +71,9 @@ pub(crate) struct Comparing(Arc<JavaComparator>, pub(crate) bool);
 
 pub(crate) fn create_comparator(env: Env, this: jobject, options: jlong) -> Answer<jlong> {
     let name = env.call(this, "name", "()Ljava/lang/String;", &[])?;
-    let comparator = JavaComparator { object: Global::new(env, this)?, name: env.text(name)? };
+    let signature = c"(Ljava/nio/ByteBuffer;Ljava/nio/ByteBuffer;)I";
+    let compare = Method::of(env, this, c"compare", signature)?;
+    let comparator = JavaComparator { object: Global::new(env, this)?, name: env.text(name)?, compare };
     let direct = object::<ComparatorOptions>(options).direct;
     Ok(handle::<Callback>(Box::new(Comparing(Arc::new(comparator), direct))))
 }
@@ -284,6 +262,15 @@ pub(crate) fn set_table(options: jlong, table: jlong) -> Answer<()> {
     Ok(())
 }
 
+/// A block cache of any of RocksJava's classes. Sizes are bytes; as in RocksDB they are not negative.
+pub(crate) fn cache(capacity: jlong, entry: jlong, strict: jboolean) -> Answer<jlong> {
+    let bytes = |size: jlong| usize::try_from(size).map_err(|_| illegal("a size is negative"));
+    let options = CacheOptions { capacity: bytes(capacity)?, estimated_entry_charge: bytes(entry)? };
+    let cache = Cache::new(options);
+    cache.set_strict_capacity_limit(strict);
+    Ok(handle(rocksdb_cache_t(cache)))
+}
+
 /// As many threads of a pool as there are, or `threads` if that is more.
 pub(crate) fn raise_threads(env: jlong, wanted: jint, priority: jbyte) -> Answer<()> {
     if wanted > threads(env, priority)? { set_threads(env, wanted, priority) } else { Ok(()) }
@@ -393,29 +380,13 @@ unsafe extern "C-unwind" fn log(state: *mut c_void, level: c_uint, message: *mut
         return;
     }
     let text = String::from_utf8_lossy(bytes_at(message, len)).into_owned();
-    logger.object.with(|env, object| {
-        jni!(env, PushLocalFrame, 16);
-        let logged = (|| -> Answer<()> {
-            let class = jni!(env, GetObjectClass, object);
-            let signature = c"(Lorg/rocksdb/InfoLogLevel;Ljava/lang/String;)V";
-            let method = jni!(env, GetMethodID, class, c"log".as_ptr(), signature.as_ptr());
-            env.check()?;
-            let level = LEVELS[(level as usize).min(LEVELS.len() - 1)];
-            let level = level_constant(env, class, level)?;
-            jni!(
-                env,
-                CallVoidMethodA,
-                object,
-                method,
-                [jvalue { l: level }, jvalue { l: env.new_text(&text)? }].as_ptr()
-            );
-            env.check()
-        })();
-        if logged.is_err() {
-            jni!(env, ExceptionDescribe);
-            jni!(env, ExceptionClear);
-        }
-        jni!(env, PopLocalFrame, null_mut());
+    logger.object.run(|env, object| {
+        let class = jni!(env, GetObjectClass, object);
+        let level = LEVELS[(level as usize).min(LEVELS.len() - 1)];
+        let level = level_constant(env, class, level)?;
+        let signature = c"(Lorg/rocksdb/InfoLogLevel;Ljava/lang/String;)V";
+        let method = Method::of(env, object, c"log", signature)?;
+        method.call(env, object, &[jvalue { l: level }, jvalue { l: env.new_text(&text)? }])
     });
 }
 
@@ -430,4 +401,21 @@ fn level_constant(env: Env, logger: jobject, name: &str) -> Answer<jobject> {
         return Err(Thrown::Pending);
     }
     env.given(jni!(env, GetStaticObjectField, class, field))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn caches_keep_to_a_strict_capacity_if_they_are_told_to() {
+        let is_strict = |strict| {
+            let made = cache(1 << 20, 0, strict).unwrap_or_default();
+            let is_strict = object::<rocksdb_cache_t>(made).0.has_strict_capacity_limit();
+            assert!(dispose::<rocksdb_cache_t>(made).is_ok());
+            is_strict
+        };
+        assert_eq!((is_strict(true), is_strict(false)), (true, false));
+        assert!(cache(-1, 0, false).is_err());
+    }
 }

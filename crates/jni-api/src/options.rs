@@ -3,7 +3,7 @@
 use crate::env::Env;
 use crate::glue::{Answer, c_text, checked, handle, illegal, object};
 use crate::slices::JavaSlice;
-use jni_sys::{jboolean, jbyte, jint, jlong, jobject};
+use jni_sys::{jboolean, jbyte, jint, jlong, jobject, jvalue};
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t, rocksdb_writeoptions_t};
 
@@ -194,10 +194,14 @@ pub(crate) fn set_kind_of_compression(
     kind: jbyte,
     set: unsafe extern "C" fn(*mut rocksdb_options_t, jint),
 ) -> Answer<()> {
-    let kind = if kind == DISABLE_COMPRESSION_OPTION { 0xff } else { kind.into() };
     // SAFETY: see `glue`.
-    unsafe { set(options as *mut _, kind) };
+    unsafe { set(options as *mut _, number_of_kind(kind)) };
     Ok(())
+}
+
+/// RocksDB's number of one of RocksJava's.
+fn number_of_kind(kind: jbyte) -> jint {
+    if kind == DISABLE_COMPRESSION_OPTION { 0xff } else { kind.into() }
 }
 
 /// The same of `CompactionOptions`.
@@ -208,15 +212,15 @@ pub(crate) fn compression_of_files(options: jlong) -> Answer<jbyte> {
 }
 
 pub(crate) fn set_compression_of_files(options: jlong, kind: jbyte) -> Answer<()> {
-    let kind = if kind == DISABLE_COMPRESSION_OPTION { 0xff } else { kind.into() };
     // SAFETY: see `glue`.
-    unsafe { c::rocksdb_compaction_options_set_compression(options as *mut _, kind) };
+    unsafe { c::rocksdb_compaction_options_set_compression(options as *mut _, number_of_kind(kind)) };
     Ok(())
 }
 
 /// The compression of each level, from RocksJava's bytes.
 pub(crate) fn set_compression_per_level(env: Env, options: jlong, levels: jobject) -> Answer<()> {
-    let levels: Vec<jint> = env.all_bytes(levels)?.into_iter().map(|byte| (byte as i8).into()).collect();
+    let levels: Vec<jint> =
+        env.all_bytes(levels)?.into_iter().map(|byte| number_of_kind(byte as jbyte)).collect();
     // SAFETY: see `glue`.
     unsafe { c::rocksdb_options_set_compression_per_level(options as *mut _, levels.as_ptr(), levels.len()) };
     Ok(())
@@ -259,6 +263,37 @@ pub(crate) fn text(
     Ok(String::from_utf8_lossy(crate::glue::bytes_at(text, len)).into_owned())
 }
 
+/// `EnvOptions` as options of a database say.
+pub(crate) fn env_options(options: jlong) -> Answer<jlong> {
+    let options = options as *mut rocksdb_options_t;
+    // SAFETY: see `glue`.
+    unsafe {
+        let own = c::rocksdb_envoptions_create();
+        c::rocksdb_envoptions_set_use_mmap_reads(own, c::rocksdb_options_get_allow_mmap_reads(options));
+        c::rocksdb_envoptions_set_use_mmap_writes(own, c::rocksdb_options_get_allow_mmap_writes(options));
+        c::rocksdb_envoptions_set_use_direct_reads(own, c::rocksdb_options_get_use_direct_reads(options));
+        c::rocksdb_envoptions_set_bytes_per_sync(own, c::rocksdb_options_get_bytes_per_sync(options));
+        c::rocksdb_envoptions_set_compaction_readahead_size(
+            own,
+            c::rocksdb_options_get_compaction_readahead_size(options),
+        );
+        c::rocksdb_envoptions_set_writable_file_max_buffer_size(
+            own,
+            c::rocksdb_options_get_writable_file_max_buffer_size(options) as usize,
+        );
+        Ok(own as jlong)
+    }
+}
+
+/// The sizes of the files that a `SstFileManager` counts, by their paths.
+pub(crate) fn tracked_files(env: Env, manager: jlong) -> Answer<jobject> {
+    let files = object::<c::rocksdb_sst_file_manager_t>(manager).0.tracked_files();
+    env.new_map(files.iter().map(|(path, bytes)| {
+        let size = [jvalue { j: *bytes as jlong }];
+        Ok((env.new_text(&path.to_string_lossy())?, env.new_object("java/lang/Long", "(J)V", &size)?))
+    }))
+}
+
 /// `SstFileManager`, whose logger nobody asks for.
 pub(crate) fn file_manager(
     env: jlong,
@@ -276,5 +311,15 @@ pub(crate) fn file_manager(
         c::rocksdb_sst_file_manager_set_delete_rate_bytes_per_second(manager, rate);
         c::rocksdb_sst_file_manager_set_max_trash_db_ratio(manager, trash);
         Ok(manager as jlong)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_compression_of_its_own_has_another_number_in_java() {
+        assert_eq!([0, 7, 0x7f].map(number_of_kind), [0, 7, 0xff]);
     }
 }

@@ -4,10 +4,14 @@ use crate::args::{AsC, Bytes};
 use crate::db::{self, Layer, Write, pinned_value};
 use crate::env::Env;
 use crate::glue::{Answer, Give, c_text, checked, illegal, not_implemented, object};
+use crate::lent::{self, Part};
 use jni_sys::{jint, jlong, jobject, jvalue};
 use outcrop::{ColumnFamilyHandle, Transaction};
 use outcrop_capi as c;
-use outcrop_capi::{rocksdb_column_family_handle_t, rocksdb_t, rocksdb_transaction_t};
+use outcrop_capi::{
+    rocksdb_column_family_handle_t, rocksdb_snapshot_t, rocksdb_t, rocksdb_transaction_t,
+    rocksdb_writebatch_t, rocksdb_writebatch_wi_t, rocksdb_writeoptions_t,
+};
 use std::ffi::{CString, c_char};
 
 /// Opens one of the two kinds; gives the plain database, which is null on an error.
@@ -43,6 +47,10 @@ pub(crate) fn open(
 /// Begins a transaction, in place of `old` unless it is 0. `options` 0: RocksDB's defaults.
 pub(crate) fn begin(db: jlong, write_options: jlong, options: jlong, old: jlong) -> Answer<jlong> {
     let write_options = db::write_options(write_options);
+    if old != 0 {
+        lent::end_part(old, Part::Snapshot);
+        lent::end_part(old, Part::PlainBatch);
+    }
     // SAFETY: see `glue`.
     let begun = unsafe {
         match object::<db::JavaDb>(db).layer {
@@ -76,6 +84,63 @@ pub(crate) fn begin(db: jlong, write_options: jlong, options: jlong, old: jlong)
 /// The engine's transaction.
 pub(crate) fn engine<'a>(txn: jlong) -> Answer<&'a mut Transaction> {
     Ok(object::<rocksdb_transaction_t>(txn).get()?)
+}
+
+/// The snapshot, which goes with the transaction; 0 if there is none.
+pub(crate) fn snapshot(txn: jlong) -> Answer<jlong> {
+    let snapshot = engine(txn)?.snapshot().cloned();
+    Ok(snapshot.map_or(0, |own| lent::give(txn, Part::Snapshot, rocksdb_snapshot_t(own))))
+}
+
+/// Java's objects of the snapshot are not to be used any more, as RocksJava says.
+pub(crate) fn clear_snapshot(txn: jlong) -> Answer<()> {
+    lent::end_part(txn, Part::Snapshot);
+    engine(txn)?.clear_snapshot();
+    Ok(())
+}
+
+/// A pointer to the batch; it goes with the transaction, too.
+pub(crate) fn batch(txn: jlong) -> Answer<jlong> {
+    let own = std::ptr::from_ref(engine(txn)?.batch());
+    Ok(lent::give(txn, Part::IndexedBatch, rocksdb_writebatch_wi_t::of(own)))
+}
+
+/// A copy of the options; Java's object of them is not to outlive the transaction.
+pub(crate) fn write_options(txn: jlong) -> Answer<jlong> {
+    let own = rocksdb_writeoptions_t::of(engine(txn)?.write_options());
+    Ok(lent::give(txn, Part::WriteOptions, own))
+}
+
+pub(crate) fn set_write_options(txn: jlong, options: jlong) -> Answer<()> {
+    let options = *object::<rocksdb_writeoptions_t>(options).get()?;
+    engine(txn)?.set_write_options(&options);
+    Ok(())
+}
+
+/// A batch in place of the transaction's, which gets its writes with [`hand_over`].
+pub(crate) fn commit_time_batch(txn: jlong) -> Answer<jlong> {
+    if let Some(own) = lent::given(txn, Part::PlainBatch) {
+        return Ok(own);
+    }
+    let mut own = rocksdb_writebatch_t::default();
+    own.batch.clone_from(engine(txn)?.commit_time_batch());
+    Ok(lent::give(txn, Part::PlainBatch, own))
+}
+
+/// Gives the transaction the writes of the batch that Java has of it, before it is prepared or committed.
+pub(crate) fn hand_over<'a>(txn: jlong) -> Answer<&'a mut Transaction> {
+    let own = engine(txn)?;
+    if let Some(batch) = lent::given(txn, Part::PlainBatch) {
+        own.commit_time_batch().clone_from(&object::<rocksdb_writebatch_t>(batch).batch);
+    }
+    Ok(own)
+}
+
+pub(crate) fn destroy(txn: jlong) -> Answer<()> {
+    lent::end(txn);
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_transaction_destroy(txn as *mut _) };
+    Ok(())
 }
 
 fn family<'a>(handle: jlong) -> &'a ColumnFamilyHandle {
@@ -187,7 +252,8 @@ pub(crate) fn get_into(
     key: Bytes,
     target: Bytes,
 ) -> Answer<jint> {
-    with_value(env, from, how, key, |value| value.map_or(Ok(-1), |value| target.fill(env, value)))
+    let room = target.room(env)?;
+    with_value(env, from, how, key, |value| value.map_or(Ok(-1), |value| room.fill(env, value)))
 }
 
 /// One key after the other; null families: the default one.

@@ -4,7 +4,7 @@
 //! declares natives that are not here, and the first call of one would end in an `UnsatisfiedLinkError` in the middle of a
 //! program. So the natives of the classes that change most are compared with the lists, and the load fails instead.
 
-use crate::callbacks::Global;
+use crate::callbacks::{Frame, Global, Method};
 use crate::env::{Env, LOADER, jni};
 use crate::glue::{Answer, Thrown};
 use crate::natives::{NATIVES, VERSIONS};
@@ -74,9 +74,9 @@ fn check(env: Env) -> Answer<()> {
 
 /// The method, if it is a native that no list has.
 fn unknown(env: Env, class: &str, method: jobject) -> Answer<Option<String>> {
-    let own = jni!(env, GetObjectClass, method);
-    let modifiers = jni!(env, GetMethodID, own, c"getModifiers".as_ptr(), c"()I".as_ptr());
-    if jni!(env, CallIntMethodA, method, modifiers, [].as_ptr()) & NATIVE == 0 {
+    // There are more methods than references that the JVM has room for at once.
+    let _frame = Frame::push(env)?;
+    if Method::of(env, method, c"getModifiers", c"()I")?.call_int(env, method, &[])? & NATIVE == 0 {
         return Ok(None);
     }
     let name = env.text(env.call(method, "getName", "()Ljava/lang/String;", &[])?)?;

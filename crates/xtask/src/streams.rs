@@ -3,6 +3,7 @@
 //! ```text
 //! cargo xtask streams kafka-tests [--only X]   the tests that Kafka Streams publishes of its stores
 //! cargo xtask streams flink-tests [--only X]   those of Flink's state backend
+//! cargo xtask streams flink-job                a job whose task managers and process are killed, restored by the other library
 //! cargo xtask streams kafka-app                three instances on three brokers, one killed: exact counts, restored state
 //! cargo xtask streams stream-state [--runs N] [--lines N]
 //!                                              how fast one instance counts and restores, on both libraries in turn
@@ -10,6 +11,7 @@
 //! Maven's own client fetches what pom.xml of each names; the JVM finds our library on `java.library.path`. The library is the
 //! debug build, unless `OUTCROP_PROGRAMS` names a directory that has another: measure a release build.
 
+mod flink_job;
 mod kafka_app;
 mod project;
 mod tests;
@@ -26,6 +28,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         ["kafka-tests", "--only", class] => tests::run(&tests::KAFKA, Which::Named(class)),
         ["flink-tests"] => tests::run(&tests::FLINK, Which::All),
         ["flink-tests", "--only", class] => tests::run(&tests::FLINK, Which::Named(class)),
+        ["flink-job"] => flink_job::run(),
         ["kafka-app"] => kafka_app::drill(),
         ["stream-state", rest @ ..] => stream_state(rest),
         _ => Err(format!("usage: cargo xtask {USAGE}")),
@@ -33,7 +36,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
 }
 
 /// How to call it.
-pub const USAGE: &str = "streams kafka-tests [--only CLASS] | flink-tests [--only CLASS] | kafka-app | stream-state [--runs N] [--lines N]";
+pub const USAGE: &str = "streams kafka-tests [--only CLASS] | flink-tests [--only CLASS] | flink-job | kafka-app | stream-state [--runs N] [--lines N]";
 
 fn stream_state(arguments: &[&str]) -> Result<(), String> {
     let (mut runs, mut lines) = (3, 20_000);

@@ -248,6 +248,16 @@ impl Transaction {
     }
 
     /// How its writes are made durable.
+    pub fn write_options(&self) -> &WriteOptions {
+        &self.write_options
+    }
+
+    /// True if it looks for deadlocks before it waits for a lock.
+    pub fn detects_deadlocks(&self) -> bool {
+        self.owner.deadlock_depth.is_some()
+    }
+
+    /// Changes how its writes are made durable.
     pub fn set_write_options(&mut self, options: &WriteOptions) {
         self.write_options = *options;
     }

@@ -21,7 +21,7 @@ const TOOLS: [&str; 4] = [
     "net.sf.jopt-simple:jopt-simple:5.0.4",
     "org.apache.commons:commons-math3:3.6.1",
 ];
-const ROUNDS: usize = 5;
+const ROUNDS: usize = 3;
 /// Seconds to warm up and to measure, in as many iterations.
 const WARM_UP: &str = "2";
 const MEASURED: &str = "3";

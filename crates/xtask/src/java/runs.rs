@@ -48,18 +48,17 @@ impl Tests<'_> {
             let running = heard(&said, &mut outcomes);
             let done = said.lines().filter(|line| line.starts_with("@done ")).count();
             rest = &rest[done..];
-            let mapped = said.lines().find_map(|line| line.strip_prefix("@library "));
-            let is_ours = |mapped: &str| mapped.contains(&place.display().to_string());
-            if let Some(mapped) = mapped.filter(|mapped| library.is_some() != is_ours(mapped)) {
-                return Err(format!("the tests of {side} ran on {mapped}"));
-            }
             match running {
-                None if said.contains("@end") => return Ok(outcomes),
+                None if said.lines().any(|line| line == "@end") => {
+                    return ran_on(&said, library.map(|_| place.as_path()))
+                        .map(|()| outcomes)
+                        .map_err(|why| format!("{side}: {why}"));
+                }
                 None => {
                     return Err(format!("{side}: the JVM ended outside of a test, in {:?}", rest.first()));
                 }
                 Some(test) => {
-                    outcomes.insert(test, Outcome::Failed("the JVM ended".into()));
+                    outcomes.insert(test, Outcome::Failed(ENDED.into()));
                 }
             }
         }
@@ -100,13 +99,28 @@ impl Tests<'_> {
     }
 }
 
+/// The outcome of a test in which the JVM ended.
+const ENDED: &str = "the JVM ended";
+
+/// Whether a JVM said that it ran on the library in `ours`, or on another one for `None`: one that passes tests and says nothing of it may
+/// have run on any.
+fn ran_on(said: &str, ours: Option<&Path>) -> Result<(), String> {
+    if !said.lines().any(|line| line.starts_with("@pass ") || line.starts_with("@library ")) {
+        return Ok(());
+    }
+    let mapped = said.lines().find_map(|line| line.strip_prefix("@library "));
+    let mapped = mapped.ok_or("the runner does not say on which library the tests ran")?;
+    let is_ours = ours.is_some_and(|place| Path::new(mapped).starts_with(place));
+    if is_ours == ours.is_some() { Ok(()) } else { Err(format!("the tests ran on {mapped}")) }
+}
+
 /// How many passed.
 pub fn passed(outcomes: &Outcomes) -> usize {
     outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count()
 }
 
 /// Compares `ours` with `list`, the text of the file `file`: rows `test | why`. A reason that begins with `at times: ` is that
-/// of a test that may pass.
+/// of a test that may pass; nothing excuses one in which the JVM ended, or that is skipped here and passes on the control.
 ///
 /// # Errors
 /// Which tests disagree with the list.
@@ -122,6 +136,14 @@ pub fn judge(file: &str, list: &str, ours: &Outcomes, control: &Outcomes) -> Res
     for (test, outcome) in ours {
         let fails_there = !matches!(control.get(test), Some(Outcome::Passed));
         match (outcome, listed.get(test.as_str())) {
+            (Outcome::Failed(said), why)
+                if said == ENDED && !fails_there && !why.is_some_and(|why| why.contains(ENDED)) =>
+            {
+                wrong.push(format!("{test} | {said}, which no reason but one that says so covers"));
+            }
+            (Outcome::Ignored, None) if !fails_there => {
+                wrong.push(format!("{test} | is skipped, and passes on the control"));
+            }
             (Outcome::Failed(said), None) if !fails_there => wrong.push(format!("{test} | fails: {said}")),
             (Outcome::Passed, Some(why)) if !why.starts_with("at times: ") => {
                 wrong.push(format!("{test} passes: take it off {file}"));
@@ -179,6 +201,23 @@ mod tests {
     }
 
     #[test]
+    fn tests_that_do_not_say_which_library_they_ran_on_prove_nothing() {
+        let place = Path::new("/a/outcrop");
+        let said = |path: &str| format!("@pass A.a\n@library {path}\n@end\n");
+        assert_eq!(ran_on(&said("/a/outcrop/librocksdbjni.so"), Some(place)), Ok(()));
+        assert_eq!(ran_on(&said("/tmp/librocksdbjni.so"), None), Ok(()));
+        assert!(ran_on(&said("/tmp/librocksdbjni.so"), Some(place)).is_err());
+        assert!(ran_on(&said("/a/outcrop2/librocksdbjni.so"), Some(place)).is_err());
+        assert!(ran_on("@pass A.a\n@end\n", Some(place)).is_err());
+        assert!(ran_on("@pass A.a\n@end\n", None).is_err());
+        assert_eq!(
+            ran_on("@done A\n@end\n", Some(place)),
+            Ok(()),
+            "what a JVM leaves to the next may be no test"
+        );
+    }
+
+    #[test]
     fn a_list_says_neither_too_much_nor_too_little() {
         let failed = || Outcome::Failed("no".into());
         let outcomes = |rows: &[(&str, Outcome)]| {
@@ -201,6 +240,13 @@ mod tests {
         assert_eq!(wrong("A.b | x\nA.a | x\n", &ours), "list:\nA.a passes: take it off list");
         assert_eq!(wrong("A.b | x\nA.d | x\n", &ours), "list:\nA.d is listed, but no test");
         assert!(wrong("A.b | x\nA.b | x\n", &ours).contains("second row"));
+        let skipped = outcomes(&[("A.a", Outcome::Ignored), ("A.b", failed()), ("A.c", Outcome::Ignored)]);
+        assert_eq!(wrong("A.b | x\n", &skipped), "list:\nA.a | is skipped, and passes on the control");
+        let ended = || Outcome::Failed(ENDED.into());
+        let crashed = outcomes(&[("A.a", Outcome::Passed), ("A.b", ended()), ("A.c", ended())]);
+        let told = wrong("A.b | at times: a race\n", &crashed);
+        assert_eq!(told, "list:\nA.b | the JVM ended, which no reason but one that says so covers");
+        assert_eq!(judge("list", "A.b | at times: the JVM ended\n", &crashed, &control), Ok(()));
         let few = outcomes(&[("A.b", failed())]);
         assert_eq!(wrong("A.b | x\n", &few), "list:\nA.a did not run\nA.c did not run");
     }

@@ -10,7 +10,7 @@ const PROGRAM: &str = include_str!("Smoke.java");
 /// Compiles the program against `jar` and runs it on `library`.
 ///
 /// # Errors
-/// What the compiler or the program said.
+/// What the compiler or the program said, or that it ran on another library.
 pub fn run(name: &str, jar: &Path, library: &Path, dir: &Path) -> Result<(), String> {
     let place = dir.join(format!("smoke-{name}"));
     let _ = std::fs::remove_dir_all(&place);
@@ -32,13 +32,20 @@ pub fn run(name: &str, jar: &Path, library: &Path, dir: &Path) -> Result<(), Str
         .arg(&database)
         .output();
     let _ = std::fs::remove_dir_all(&database);
-    succeeded("java", name, program)
+    let said = succeeded("java", name, program)?;
+    let mapped = said.lines().find_map(|line| line.strip_prefix("@library ")).unwrap_or("no library");
+    if Path::new(mapped).starts_with(&place) {
+        Ok(())
+    } else {
+        Err(format!("jar {name}: the program ran on {mapped}, and not on the library in {}", place.display()))
+    }
 }
 
-fn succeeded(program: &str, name: &str, output: std::io::Result<Output>) -> Result<(), String> {
+/// The output of the program.
+fn succeeded(program: &str, name: &str, output: std::io::Result<Output>) -> Result<String, String> {
     let output = output.map_err(|error| format!("{program}: {error}: a JDK is needed"))?;
     match output.status.success() {
-        true => Ok(()),
+        true => Ok(String::from_utf8_lossy(&output.stdout).into_owned()),
         false => Err(format!("{program}, jar {name}: {}", String::from_utf8_lossy(&output.stderr))),
     }
 }
