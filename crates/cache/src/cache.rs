@@ -118,6 +118,8 @@ pub struct Cache {
     inserts: AtomicU64,
     evictions: AtomicU64,
     standalone_inserts: AtomicU64,
+    /// See [`Cache::outlived`].
+    outlived: Arc<AtomicBool>,
     /// Its contents when somebody looked last.
     pub(crate) surveyed: Mutex<Survey>,
 }
@@ -152,6 +154,7 @@ impl Cache {
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             standalone_inserts: AtomicU64::new(0),
+            outlived: Arc::default(),
             surveyed: Mutex::default(),
         })
     }
@@ -562,15 +565,11 @@ impl Cache {
     }
 }
 
-/// Caches whose memory stays, as they were dropped before the last pin of a block in them.
-static OUTLIVED: AtomicU64 = AtomicU64::new(0);
-
 impl Cache {
-    /// Caches of this process that were dropped while blocks in them were pinned, so that their memory stays for good. An
-    /// owner of pins and of a cache drops the pins first; tests ask here whether that is so.
-    pub fn outlived() -> u64 {
-        // Relaxed: a count that orders nothing.
-        OUTLIVED.load(Ordering::Relaxed)
+    /// Becomes true if the cache is dropped while blocks in it are pinned, so that their memory stays for good. An owner of
+    /// pins and of a cache drops the pins first; tests ask here whether that is so.
+    pub fn outlived(&self) -> Arc<AtomicBool> {
+        self.outlived.clone()
     }
 }
 
@@ -578,8 +577,8 @@ impl Drop for Cache {
     fn drop(&mut self) {
         let slots = self.table.buckets() * WAYS;
         if (0..slots).any(|index| self.table.slot_at(index).is_referenced()) {
-            // Relaxed: as where it is read.
-            OUTLIVED.fetch_add(1, Ordering::Relaxed);
+            // Relaxed: read by the thread that dropped it, or one that was told.
+            self.outlived.store(true, Ordering::Relaxed);
             // Pins outlive the cache: the frames they point to must stay. See `Pinned`.
             let placeholder = Table::new(1);
             std::mem::forget(std::mem::replace(&mut self.table, placeholder));

@@ -17,7 +17,7 @@ pub struct rocksdb_readoptions_t {
     pub given: [i64; 6],
     /// Of `timestamp`, and of `iter_start_ts`: reads fail with it.
     bad_timestamps: [Option<Error>; 2],
-    /// For its getters: reads fail with it.
+    /// For its getters: RocksDB's C functions do not show what it does to the status of a read.
     merge_operand_count_threshold: Option<size_t>,
 }
 
@@ -75,6 +75,9 @@ engine_settings! { rocksdb_readoptions_t:
     "deadline" [options.deadline]
         set rocksdb_readoptions_set_deadline(u64)
         get rocksdb_readoptions_get_deadline -> u64;
+    "value_size_soft_limit" [options.value_size_soft_limit]
+        set rocksdb_readoptions_set_value_size_soft_limit(u64)
+        get rocksdb_readoptions_get_value_size_soft_limit -> u64;
     "tailing" [tailing]
         set rocksdb_readoptions_set_tailing(Flag)
         get rocksdb_readoptions_get_tailing -> Flag;
@@ -116,10 +119,6 @@ kept_settings! { rocksdb_readoptions_t, READ_NOTES:
     Accepted "a hint to the file system: POSIX has no way to give up a read, and RocksDB's does not try" {
         "io_timeout" u64 = 0;
             set rocksdb_readoptions_set_io_timeout get rocksdb_readoptions_get_io_timeout -> u64;
-    }
-    Checked "reads are not limited in this way" {
-        "value_size_soft_limit" u64 = u64::MAX;
-            set rocksdb_readoptions_set_value_size_soft_limit get rocksdb_readoptions_get_value_size_soft_limit -> u64;
     }
 }
 
@@ -172,12 +171,10 @@ functions! {
     }
 
     rocksdb_readoptions_set_merge_operand_count_threshold(threshold: size_t) |o| {
-        o.settings.refuse("merge_operand_count_threshold", threshold);
         o.merge_operand_count_threshold = Some(threshold);
     }
 
     rocksdb_readoptions_clear_merge_operand_count_threshold() |o| {
-        o.settings.allow("merge_operand_count_threshold");
         o.merge_operand_count_threshold = None;
     }
 
@@ -262,9 +259,13 @@ unsafe fn timestamp_in(timestamp: *const c_char, len: size_t) -> (Option<Timesta
 }
 
 /// Notes on the functions above that set no number.
-pub(crate) const READ_FUNCTION_NOTES: &[crate::settings::Note] =
-    &[checked("rocksdb_readoptions_set_merge_operand_count_threshold", "merges of any length are done")];
+pub(crate) const READ_FUNCTION_NOTES: &[crate::settings::Note] = &[
+    accepted("rocksdb_readoptions_set_merge_operand_count_threshold"),
+    accepted("rocksdb_readoptions_clear_merge_operand_count_threshold"),
+];
 
-const fn checked(function: &'static str, why: &'static str) -> crate::settings::Note {
-    crate::settings::Note { function, fate: crate::settings::Fate::Checked, why }
+const fn accepted(function: &'static str) -> crate::settings::Note {
+    let why =
+        "of a longer merge RocksDB gives the value too, with a mark on its status that no C function shows";
+    crate::settings::Note { function, fate: crate::settings::Fate::Accepted, why }
 }

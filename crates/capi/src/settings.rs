@@ -341,7 +341,7 @@ enum_fields! {
         0 => TolerateCorruptedTailRecords, 1 => AbsoluteConsistency, 2 => PointInTimeRecovery,
         3 => SkipAnyCorruptedRecords
     }
-    c_int => ReadTier { 0 => All, 1 => Cached }
+    c_int => ReadTier { 0 => All, 1 => Cached, 2 => Persisted, 3 => MemTables }
     c_int => Prepopulate { 0 => Disable, 1 => FlushOnly, 2 => FlushAndCompaction }
     c_int => IndexType { 0 => BinarySearch, 1 => HashSearch, 2 => TwoLevel, 3 => BinarySearchWithFirstKey }
     c_int => IndexShortening { 0 => None, 1 => Separators, 2 => SeparatorsAndSuccessor }

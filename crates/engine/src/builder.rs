@@ -487,7 +487,7 @@ impl Db {
     /// tables.
     ///
     /// # Errors
-    /// As there.
+    /// As there. InvalidArgument, and nothing was removed, if one of these belongs to another database (`docs/paths.md`).
     pub fn destroy_in(path: impl AsRef<Path>, options: &DbOptions, env: &Env) -> Result<()> {
         open::destroy(path.as_ref(), options, env)
     }

@@ -2,9 +2,11 @@
 //! options, and the counter that numbers files.
 
 use crate::background::Background;
+use crate::claim::Claim;
 use crate::column_family::ColumnFamily;
 use crate::events::sink::Events;
 use crate::info_log::InfoLog;
+use crate::limiter_counts::LimiterCounts;
 use crate::objects::{DbObjects, Pacing};
 use crate::table_cache::TableCache;
 use arc_swap::ArcSwap;
@@ -38,6 +40,8 @@ pub struct DbContext {
     pub path: PathBuf,
     /// Every directory that may hold its tables and blob files, the database's first. Changed as column families with paths are opened.
     pub data_dirs: ArcSwap<Vec<PathBuf>>,
+    /// Of those, the ones besides the database's own, which it has claimed.
+    pub claims: Mutex<Vec<Claim>>,
     /// Directory of its WALs.
     pub wal_dir: PathBuf,
     /// Settings of the whole database, as it was opened. Those that can change are in [`DbContext::live`].
@@ -66,6 +70,8 @@ pub struct DbContext {
     pub events: Events,
     /// When the archive of WALs was looked at last, seconds since the epoch.
     pub archive_purged: AtomicU64,
+    /// Something was written without a WAL.
+    pub has_unlogged: AtomicBool,
     /// The database closes: compactions end.
     pub closing: AtomicBool,
     /// The database is closed: its directory may be another's. Set with `Core::options_file`, `CommitPipeline::core` and
@@ -97,6 +103,7 @@ impl DbContext {
         DbContext {
             env,
             data_dirs: ArcSwap::from_pointee(vec![path.clone()]),
+            claims: Mutex::default(),
             path,
             wal_dir,
             tables: Arc::new(tables),
@@ -112,6 +119,7 @@ impl DbContext {
             info_log,
             memtable_pool,
             archive_purged: AtomicU64::new(0),
+            has_unlogged: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
             quarantined: Mutex::default(),
@@ -130,6 +138,9 @@ impl DbContext {
     /// The same, counted by `statistics`.
     pub fn counted_by(mut self, statistics: Option<Arc<Statistics>>) -> DbContext {
         self.monitor.statistics = statistics;
+        if self.monitor.statistics.is_some() {
+            self.pacing.observer = Some(Arc::new(LimiterCounts(self.monitor.clone())));
+        }
         let tables = Arc::into_inner(self.tables).expect("nobody has opened a table yet");
         self.tables = Arc::new(tables.watched_by(self.monitor.clone()));
         self

@@ -7,13 +7,14 @@ use std::path::Path;
 /// Bytes copied at a time.
 const COPY_BYTES: usize = 1 << 20;
 
-/// Another name for a file that never changes; a copy where the file system has no such thing.
-pub fn link_or_copy(fs: &dyn FileSystem, source: &Path, target: &Path) -> Result<()> {
+/// Another name for a file that never changes; a copy where the file system has no such thing. Returns the bytes copied.
+pub fn link_or_copy(fs: &dyn FileSystem, source: &Path, target: &Path) -> Result<u64> {
     match fs.hard_link(source, target) {
         Err(error) if error.kind() == ErrorKind::NotSupported => {
-            copy_file(fs, source, target, fs.file_size(source)?)
+            let len = fs.file_size(source)?;
+            copy_file(fs, source, target, len).map(|()| len)
         }
-        result => result,
+        result => result.map(|()| 0),
     }
 }
 

@@ -229,7 +229,7 @@ pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
     }
     let state = core.versions.state.lock();
     let last_seq = core.versions.visible_seq();
-    let min_wal = state.min_wal_needed(writing.wal.number());
+    let min_wal = state.min_wal_needed(writing.wal.number()).max(manifest.wals_kept_from);
     // After a flush the WAL being written is part of it, empty: as in RocksDB's checkpoints, there is always one.
     let current = writing.wal.number();
     // Batches that were prepared and not decided are in WALs alone.

@@ -14,7 +14,8 @@ pub struct Manifest {
     pub last_sequence: SeqNum,
     /// The WALs it keeps track of.
     pub wals: WalSet,
-    /// It was told that WALs from this one on are kept; flushes may have told it more.
+    /// It was told that older WALs than this one may be gone. That never goes down, though a column family which had nothing in memory
+    /// may have a lower number of its own.
     pub wals_kept_from: FileNumber,
     /// Which MANIFEST is in charge is not known, or what its tail is: nothing is appended before it was replaced.
     pub failed: Option<Error>,
@@ -24,6 +25,11 @@ impl Manifest {
     /// Goes on with `writer`.
     pub fn new(writer: ManifestWriter, last_sequence: SeqNum, wals: WalSet) -> Manifest {
         Manifest { writer, last_sequence, wals, wals_kept_from: FileNumber::NONE, failed: None }
+    }
+
+    /// The same, that begins with WALs from `number` on.
+    pub fn keeping_wals_from(self, number: FileNumber) -> Manifest {
+        Manifest { wals_kept_from: number, ..self }
     }
 
     /// Appends `edits` as one change, durable on return.
@@ -42,7 +48,10 @@ impl Manifest {
             Ok(())
         };
         let written = self.writer.append(edits).and_then(|()| sync(&mut self.writer));
-        written.inspect_err(|error| self.failed = Some(error.clone()))
+        written.inspect_err(|error| self.failed = Some(error.clone()))?;
+        let kept_from = edits.iter().filter_map(|edit| edit.min_log_number_to_keep).max();
+        self.wals_kept_from = self.wals_kept_from.max(kept_from.unwrap_or_default());
+        Ok(())
     }
 }
 

@@ -3,7 +3,9 @@
 use crate::info_log::Logger;
 use crate::sst_file_manager::SstFileManager;
 use crate::write_buffer_manager::WriteBufferManager;
-use outcrop_env::{Clock, IoKind, IoPriority, Pace, RateLimiter, RateLimiterOptions, WriteFile};
+use outcrop_env::{
+    Clock, IoKind, IoPriority, Pace, PaceObserver, RateLimiter, RateLimiterOptions, WriteFile,
+};
 use outcrop_memtable::MemoryAccount;
 use outcrop_options::DbOptions;
 use std::sync::Arc;
@@ -71,13 +73,15 @@ pub struct Pacing {
     pub limiter: Option<Arc<RateLimiter>>,
     /// Writers are held back: the IO of flushes and compactions is urgent. Set by `WriteStall`.
     pub urgent: Arc<AtomicBool>,
+    /// Counts what was granted.
+    pub observer: Option<Arc<dyn PaceObserver>>,
 }
 
 impl Pacing {
     /// How work of that priority asks for its tokens; `None` if it need not.
     pub fn of(&self, priority: IoPriority) -> Option<Pace> {
         let limiter = self.limiter.clone()?;
-        Some(Pace { limiter, priority, urgent: self.urgent.clone() })
+        Some(Pace { limiter, priority, urgent: self.urgent.clone(), observer: self.observer.clone() })
     }
 
     /// How a compaction may read; `None` if reads are not limited.

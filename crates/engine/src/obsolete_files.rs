@@ -238,6 +238,7 @@ pub fn remove_leftovers(
         }
     }
     for dir in ctx.data_dirs.load().iter().skip(1) {
+        let (owned, mut left_alone) = (ctx.owned_from(dir)..limit, 0);
         for name in ctx.env.fs.list(dir)? {
             let (FileKind::Table(number) | FileKind::Blob(number)) = (match file_name::parse(&name) {
                 Some(kind) => kind,
@@ -245,11 +246,17 @@ pub fn remove_leftovers(
             }) else {
                 continue;
             };
-            if number < limit && !live.contains(&number) {
+            if live.contains(&number) {
+                continue;
+            }
+            if owned.contains(&number) {
                 ctx.env.fs.remove_file(&dir.join(&name))?;
                 log_line!(ctx, "removed leftover {}", dir.join(&name).display());
+            } else {
+                left_alone += 1;
             }
         }
+        ctx.log_left_alone(dir, left_alone);
     }
     for name in ctx.env.fs.list(&ctx.wal_dir)? {
         let Some(FileKind::Wal(number)) = file_name::parse(&name) else { continue };

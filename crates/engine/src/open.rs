@@ -19,6 +19,7 @@ use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::objects::DbObjects;
 use crate::obsolete_files::remove_leftovers;
 use crate::options_file;
+use crate::path_owners;
 use crate::recovery::{self, Recovered};
 use crate::scheduler::threads;
 use crate::sst_file_manager;
@@ -80,6 +81,11 @@ fn open_with(
         )));
     }
     let lock = env.fs.lock(&file_name::lock(path))?;
+    for DbPath { path: dir, .. } in descriptors.iter().flat_map(|family| &family.options.cf_paths) {
+        if env.fs.exists(dir)? {
+            path_owners::check_owned(&env, path, dir)?;
+        }
+    }
     create_if_missing(path, &options, &env)?;
 
     let objects = objects.complete(&options, &env.clock);
@@ -201,7 +207,7 @@ fn start(
         cf.refresh_debt();
         cf.install_superversion();
     }
-    let manifest = Manifest::new(writer, last_seq, wals);
+    let manifest = Manifest::new(writer, last_seq, wals).keeping_wals_from(min_wal);
     let observer = Arc::new(LogObserver(ctx.clone()));
     let core = Arc::new(Core::new(ctx, state, last_seq, wal, manifest, observer, Some(lock)));
     for descriptor in &to_create {
@@ -220,15 +226,22 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
     let archive = wal_archive::dir(wal_dir);
     let has_archive = env.fs.exists(&archive)?;
+    let others = || options.db_paths.iter().map(|dir| &dir.path).filter(|dir| *dir != path);
+    for dir in others() {
+        if env.fs.exists(dir)? {
+            path_owners::check_owned(env, path, dir)?;
+        }
+    }
     let data_only = |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_));
     let everything = |kind| kind != FileKind::Lock;
     let archive_if_there = has_archive.then_some(archive.as_path());
     for dir in archive_if_there.into_iter().chain([wal_dir, path]) {
         remove_files(env, dir, &everything)?;
     }
-    for DbPath { path: dir, .. } in options.db_paths.iter().filter(|dir| dir.path != path) {
+    for dir in others() {
         if env.fs.exists(dir)? {
             remove_files(env, dir, &data_only)?;
+            path_owners::disown(env, dir)?;
             if env.fs.list(dir)?.is_empty() {
                 env.fs.remove_dir(dir)?;
             }

@@ -52,7 +52,10 @@ pub fn in_one_directory(file: &Arc<TableFile>) -> Arc<TableFile> {
 }
 
 impl DbContext {
-    /// Makes the directories of `paths` that are missing, and has them looked at from here on.
+    /// Makes the directories of `paths` that are missing, claims them, and has them looked at from here on.
+    ///
+    /// # Errors
+    /// InvalidArgument if one belongs to another database.
     pub fn add_data_dirs(&self, paths: &[DbPath]) -> Result<()> {
         for DbPath { path, .. } in paths {
             if self.data_dirs.load().contains(path) {
@@ -61,6 +64,7 @@ impl DbContext {
             if !self.env.fs.exists(path)? {
                 self.env.fs.create_dir_all_durably(path)?;
             }
+            self.claim(path)?;
             self.data_dirs.rcu(|known| {
                 let mut dirs = (**known).clone();
                 dirs.push(path.clone());

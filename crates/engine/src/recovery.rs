@@ -26,7 +26,7 @@ use outcrop_monitor::Statistics;
 use outcrop_options::{DbOptions, DbPath, WalRecoveryMode};
 use outcrop_record::{LogReader, Predecessor, ReadOutcome};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
@@ -314,6 +314,7 @@ fn replay_wals(
         last_in_tables: recovered.last_seq,
         needed_from: min_wal,
         last_read: None,
+        last_file: None,
     };
     // All their writes are in tables. They are there for what was prepared in them, and were durable before those tables:
     // damage after that says nothing about later WALs.
@@ -326,7 +327,7 @@ fn replay_wals(
     }
     // Of one that was left before its end the length is not known.
     let last_read = early.last_read.filter(|_| early.stopped.is_none());
-    let mut replay = Replay { last_read, ..replay(recovered) };
+    let mut replay = Replay { last_read, last_file: early.last_file, ..replay(recovered) };
     for wal in wals.iter().filter(|wal| **wal >= min_wal) {
         replay.wal(env, wal_dir, *wal, recovered)?;
     }
@@ -351,6 +352,8 @@ struct Replay {
     needed_from: FileNumber,
     /// The WAL that was read last, as the one after it should name it.
     last_read: Option<Predecessor>,
+    /// Its file, and how long that was when it was opened.
+    last_file: Option<(PathBuf, u64)>,
 }
 
 /// Why a point-in-time replay stopped.
@@ -366,7 +369,9 @@ impl Replay {
         let path = file_name::wal(dir, number);
         let file = env.fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
         let start = first_header(&*file)?;
-        self.records(file.clone(), number, &path, recovered)?;
+        let size = file.size();
+        self.records(file.clone(), number, &path, (env, recovered))?;
+        self.last_file = Some((path.clone(), size));
         // A writer beside may have started another WAL over this one: then what was read is not all there was.
         if start.as_ref().is_some_and(|start| start.is_of(number)) && start != first_header(&*file)? {
             let what = format!("{}: was written over while it was read", path.display());
@@ -381,11 +386,11 @@ impl Replay {
         file: Arc<dyn ReadFile>,
         number: FileNumber,
         path: &Path,
-        recovered: &mut Recovered,
+        into: (&Env, &mut Recovered),
     ) -> Result<()> {
         let mut reader = LogReader::new(file, number.0, self.mode);
         let mut last_sequence = 0;
-        let done = self.records_of(&mut reader, number, path, &mut last_sequence, recovered);
+        let done = self.records_of(&mut reader, number, path, &mut last_sequence, into);
         self.last_read = Some(Predecessor { number, size_bytes: reader.end_offset(), last_sequence });
         done
     }
@@ -396,14 +401,14 @@ impl Replay {
         number: FileNumber,
         path: &Path,
         last_sequence: &mut u64,
-        recovered: &mut Recovered,
+        (env, recovered): (&Env, &mut Recovered),
     ) -> Result<()> {
         // Of the record: what the log says of timestamps is asked for beside it.
         let mut copy = Vec::new();
         loop {
             match reader.next()? {
                 ReadOutcome::End => {
-                    if let Some((lost, error)) = self.lost_predecessor(reader, path) {
+                    if let Some((lost, error)) = self.lost_predecessor(reader, path, env)? {
                         self.report(lost, error)?;
                         return Ok(());
                     }
@@ -420,7 +425,7 @@ impl Replay {
                 ReadOutcome::Record(record, offset) => {
                     copy.clear();
                     copy.extend_from_slice(record);
-                    if let Some((lost, error)) = self.lost_predecessor(reader, path)
+                    if let Some((lost, error)) = self.lost_predecessor(reader, path, env)?
                         && self.report(lost, error)?
                     {
                         return Ok(());
@@ -450,21 +455,35 @@ impl Replay {
     /// not as long as it was.
     ///
     /// Source: RocksDB `db/log_reader.cc`, `MaybeVerifyPredecessorWALInfo`.
-    fn lost_predecessor(&self, reader: &mut LogReader, path: &Path) -> Option<(FileNumber, Error)> {
-        let named = reader.take_predecessor()?;
+    ///
+    /// # Errors
+    /// TryAgain if the one before has another length than when it was read: a writer beside has ended it.
+    fn lost_predecessor(
+        &self,
+        reader: &mut LogReader,
+        path: &Path,
+        env: &Env,
+    ) -> Result<Option<(FileNumber, Error)>> {
+        let Some(named) = reader.take_predecessor() else { return Ok(None) };
         if self.stopped.is_some() || self.mode == WalRecoveryMode::SkipAnyCorruptedRecords {
-            return None;
+            return Ok(None);
         }
         let what = match self.last_read {
-            Some(read) if read == named => return None,
-            None if named.number < self.needed_from => return None,
+            Some(read) if read == named => return Ok(None),
+            None if named.number < self.needed_from => return Ok(None),
             Some(read) if read.number == named.number => format!(
                 "the WAL before it, {:06}.log, has {} bytes up to sequence number {}, and had {} up to {}",
                 read.number, read.size_bytes, read.last_sequence, named.size_bytes, named.last_sequence
             ),
             _ => format!("the WAL before it, {:06}.log, is missing", named.number),
         };
-        Some((named.number, Error::corruption(format!("{}: {what}", path.display()))))
+        if let Some((before, size)) = &self.last_file
+            && env.fs.file_size(before).is_ok_and(|now| now != *size)
+        {
+            let what = format!("{}: was written to while it was read", before.display());
+            return Err(Error::new(ErrorKind::TryAgain, what));
+        }
+        Ok(Some((named.number, Error::corruption(format!("{}: {what}", path.display())))))
     }
 
     /// The verdict on damage: true if this WAL is over.

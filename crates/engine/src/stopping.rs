@@ -54,6 +54,7 @@ pub fn close(core: &Core) -> Result<()> {
         let _manifest = core.versions.manifest.lock();
         core.ctx.closed.store(true, Ordering::Relaxed);
     }
+    core.ctx.claims.lock().clear();
     *core.lock.lock() = None;
     flushed.and(written)
 }

@@ -45,6 +45,18 @@ impl SuperVersion {
         SuperVersion { full_history_low: low, ..self }
     }
 
+    /// The memtables alone.
+    pub fn without_tables(&self) -> SuperVersion {
+        let levels = self.version.levels.len();
+        SuperVersion::new(self.memtable.clone(), self.sealed.clone(), Arc::new(Version::empty(levels)))
+            .with_history_from(self.full_history_low)
+    }
+
+    /// The tables alone, with a memtable that is `empty`.
+    pub fn without_memtables(&self, empty: Arc<MemTable>) -> SuperVersion {
+        SuperVersion::new(empty, Vec::new(), self.version.clone()).with_history_from(self.full_history_low)
+    }
+
     /// The memtables, newest first, those that are in tables already last.
     pub fn memtables(&self) -> impl Iterator<Item = &Arc<MemTable>> {
         std::iter::once(&self.memtable).chain(&self.sealed).chain(&self.history)

@@ -309,7 +309,7 @@ impl VersionSet {
         let mut snapshot = {
             let state = self.state.lock();
             let last_seq = manifest.last_sequence;
-            let min_wal = state.min_wal_needed(self.current_wal());
+            let min_wal = state.min_wal_needed(self.current_wal()).max(manifest.wals_kept_from);
             snapshot_edits(&self.ctx, &state, last_seq, min_wal)
         };
         snapshot.extend(manifest.wals.snapshot());

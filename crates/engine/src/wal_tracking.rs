@@ -66,9 +66,7 @@ impl VersionSet {
             return Ok(());
         }
         let edit = VersionEdit { wal_deletion, min_log_number_to_keep, ..VersionEdit::default() };
-        self.log_wals(&mut manifest, edit)?;
-        manifest.wals_kept_from = manifest.wals_kept_from.max(needed);
-        Ok(())
+        self.log_wals(&mut manifest, edit)
     }
 
     fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> std::result::Result<(), Unchanged> {

@@ -7,7 +7,7 @@
 
 use outcrop_base::{Error, Result};
 use std::os::fd::RawFd;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// How a file will be read; a hint for the operating system's readahead.
@@ -221,6 +221,11 @@ pub trait FileSystem: Send + Sync {
     /// # Errors
     /// IoError naming the path if this process or another already holds it.
     fn lock(&self, path: &Path) -> Result<Box<dyn FileLock>>;
+
+    /// One spelling of `path` for all that it may have, as far as the file system knows them.
+    fn canonical(&self, path: &Path) -> PathBuf {
+        crate::absolute(path)
+    }
 
     /// Bytes an unprivileged process can still write under `dir`, where known.
     fn free_space(&self, dir: &Path) -> Result<Option<u64>>;

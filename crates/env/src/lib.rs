@@ -36,7 +36,9 @@ pub use file_system::{
 pub use mapping::{Mapping, populate, prefetch};
 pub use observed::observed;
 pub use random::Random;
-pub use rate_limiter::{IoKind, IoPriority, Pace, RateLimiter, RateLimiterMode, RateLimiterOptions};
+pub use rate_limiter::{
+    Granted, IoKind, IoPriority, Pace, PaceObserver, RateLimiter, RateLimiterMode, RateLimiterOptions,
+};
 pub use scheduler::Scheduler;
 pub use sys::{open_files_limit, thread_id};
 pub use threads::Threads;

@@ -328,6 +328,10 @@ impl FileSystem for PosixFs {
         Ok(Box::new(PosixLock { file: Some(file), path: canonical, process: std::process::id() }))
     }
 
+    fn canonical(&self, path: &Path) -> PathBuf {
+        fs::canonicalize(path).unwrap_or_else(|_| crate::absolute(path))
+    }
+
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         sys::free_space(dir).map(Some).map_err(|source| io_error("statvfs", dir, source))
     }

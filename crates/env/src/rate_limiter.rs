@@ -233,18 +233,32 @@ impl RateLimiter {
 
     /// Waits until `bytes` may be read or written. Returns at once if that kind is not limited.
     pub fn request(&self, bytes: u64, priority: IoPriority, kind: IoKind) {
+        self.request_observed(bytes, priority, kind, &|_| {});
+    }
+
+    /// The same, and `granted` is told of each part, of [`RateLimiter::burst_bytes`] at most, with nothing locked.
+    pub fn request_observed(
+        &self,
+        bytes: u64,
+        priority: IoPriority,
+        kind: IoKind,
+        granted: &dyn Fn(Granted),
+    ) {
         if !self.limits(kind) {
             return;
         }
         let mut left = bytes;
         while left > 0 {
             let part = left.min(self.burst_bytes());
-            self.request_part(part, priority);
+            let mut grant = Granted { bytes: part, kind, waited_micros: None, drains: 0 };
+            self.request_part(&mut grant, priority);
+            granted(grant);
             left -= part;
         }
     }
 
-    fn request_part(&self, bytes: u64, priority: IoPriority) {
+    fn request_part(&self, grant: &mut Granted, priority: IoPriority) {
+        let bytes = grant.bytes;
         let mut state = self.state.lock();
         if self.auto_tuned {
             self.tune_if_due(&mut state);
@@ -258,25 +272,32 @@ impl RateLimiter {
         }
         let own = Arc::new(Waiting { left: AtomicU64::new(bytes - at_once), served: Condvar::new() });
         state.lines[priority as usize].push_back(own.clone());
-        self.wait(state, &own);
+        self.wait(state, &own, grant);
     }
 
     /// Waits until `own` is served, and does for the others what has to be done meanwhile.
-    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, own: &Waiting) {
+    fn wait<'a>(&'a self, mut state: MutexGuard<'a, State>, own: &Waiting, grant: &mut Granted) {
+        let mut began = None;
         // Relaxed: the lock orders it.
         while own.left.load(Ordering::Relaxed) > 0 {
-            let until_refill = state.next_refill_nanos.saturating_sub(self.clock.monotonic_nanos());
+            let now = self.clock.monotonic_nanos();
+            let until_refill = state.next_refill_nanos.saturating_sub(now);
             if until_refill == 0 {
                 self.refill(&mut state);
-            } else if state.sleeping {
+                continue;
+            }
+            began.get_or_insert(now);
+            if state.sleeping {
                 own.served.wait(&mut state);
             } else {
                 state.sleeping = true;
                 state.drains += 1;
+                grant.drains += 1;
                 MutexGuard::unlocked(&mut state, || self.clock.sleep(Duration::from_nanos(until_refill)));
                 state.sleeping = false;
             }
         }
+        grant.waited_micros = began.map(|began| self.clock.monotonic_nanos().saturating_sub(began) / 1000);
         // One of those that still wait has to be awake to sleep for the next refill.
         let first = state.lines.iter().rev().find_map(VecDeque::front);
         if let Some(first) = first {
@@ -341,6 +362,25 @@ impl RateLimiter {
     }
 }
 
+/// One request to a [`RateLimiter`] that was granted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Granted {
+    /// Bytes.
+    pub bytes: u64,
+    /// To be read or written.
+    pub kind: IoKind,
+    /// How long it had to wait for a refill, microseconds; `None` if the tokens were there.
+    pub waited_micros: Option<u64>,
+    /// Times that its thread slept until a refill.
+    pub drains: u64,
+}
+
+/// Told of requests to a [`RateLimiter`] that were granted.
+pub trait PaceObserver: Send + Sync {
+    /// On the thread that asked, with nothing locked.
+    fn granted(&self, granted: Granted);
+}
+
 /// How one user of a limiter asks for tokens.
 #[derive(Clone)]
 pub struct Pace {
@@ -350,6 +390,8 @@ pub struct Pace {
     pub priority: IoPriority,
     /// unless this is set: then it is [`IoPriority::User`].
     pub urgent: Arc<AtomicBool>,
+    /// Told of what was granted.
+    pub observer: Option<Arc<dyn PaceObserver>>,
 }
 
 impl std::fmt::Debug for Pace {
@@ -363,7 +405,9 @@ impl Pace {
     pub fn request(&self, bytes: u64, kind: IoKind) {
         // Relaxed: one that is seen late delays one request.
         let urgent = self.urgent.load(Ordering::Relaxed);
-        self.limiter.request(bytes, if urgent { IoPriority::User } else { self.priority }, kind);
+        let priority = if urgent { IoPriority::User } else { self.priority };
+        let granted = |granted| self.observer.iter().for_each(|observer| observer.granted(granted));
+        self.limiter.request_observed(bytes, priority, kind, &granted);
     }
 
     /// `file` as it is, or written at a pace.

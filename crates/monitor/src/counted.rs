@@ -115,6 +115,25 @@ impl Ticker {
                 | Ticker::ErrorHandlerAutoresumeRetryTotalCount
                 | Ticker::ErrorHandlerAutoresumeSuccessCount
                 | Ticker::VerifyChecksumReadBytes
+                | Ticker::NumberMergeFailures
+                | Ticker::MergeOperationTotalTime
+                | Ticker::NumberRateLimiterDrains
+                | Ticker::RateLimiterBytesRead
+                | Ticker::RateLimiterBytesWrite
+                | Ticker::RateLimiterRequestsRead
+                | Ticker::RateLimiterRequestsWrite
+                | Ticker::RateLimiterDelayedRequestsRead
+                | Ticker::RateLimiterDelayedRequestsWrite
+                | Ticker::RateLimiterTotalWaitMicrosRead
+                | Ticker::RateLimiterTotalWaitMicrosWrite
+                | Ticker::BlobDbBlobFileBytesWritten
+                | Ticker::BackupReadBytes
+                | Ticker::BackupWriteBytes
+                | Ticker::CheckpointReadBytes
+                | Ticker::CheckpointWriteBytes
+                | Ticker::AtomicFlushRequestReasonWriteBufferFull
+                | Ticker::AtomicFlushRequestReasonWriteBufferManager
+                | Ticker::AtomicFlushRequestReasonOther
         )
     }
 }
@@ -152,6 +171,9 @@ impl HistogramKind {
                 | HistogramKind::FlushWriteBufferManagerMemtableMemoryBytes
                 | HistogramKind::IngestExternalFilePrepareTime
                 | HistogramKind::IngestExternalFileRunTime
+                | HistogramKind::ReadNumMergeOperands
+                | HistogramKind::RateLimiterWaitMicrosRead
+                | HistogramKind::RateLimiterWaitMicrosWrite
         )
     }
 }

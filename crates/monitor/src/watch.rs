@@ -194,6 +194,12 @@ impl Timer<'_> {
         StatsTimer(self.0).micros(kind);
     }
 
+    /// Adds the nanoseconds so far to a ticker, at a level that measures times.
+    #[inline]
+    pub fn count_nanos(self, ticker: Ticker) {
+        self.0.stats(|stats| stats.has_timers(), |stats, nanos| stats.count(ticker, nanos));
+    }
+
     /// Adds the nanoseconds so far to a counter of the thread.
     #[inline]
     pub fn perf_nanos(self, metric: PerfMetric) {

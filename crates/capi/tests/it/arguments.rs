@@ -450,11 +450,6 @@ const OTHERWISE: &[(&str, &str)] = &[
     ("rocksdb_options_set_plain_table_factory argument", "there are no plain tables"),
     ("rocksdb_cache_create_lru", "addresses are reserved for the whole cache, and are limited in this test"),
     ("rocksdb_options_optimize_for_point_lookup argument", "as above"),
-    ("rocksdb_readoptions_set_value_size_soft_limit argument", "reads are not limited in this way"),
-    (
-        "rocksdb_readoptions_set_merge_operand_count_threshold argument",
-        "checked: merges of any length are done",
-    ),
     ("rocksdb_readoptions_set_table_filter argument", "checked: tables cannot be left out of a read"),
     ("rocksdb_readoptions_set_iter_start_ts argument", "checked: there are no user-defined timestamps"),
 ];

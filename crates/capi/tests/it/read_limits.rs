@@ -26,6 +26,11 @@ c_functions! {
     rocksdb_create_snapshot: fn(Object) -> Object;
     rocksdb_release_snapshot: fn(Object, Object);
     rocksdb_delete: fn(Object, Object, Bytes, size_t, Errptr);
+    rocksdb_readoptions_set_value_size_soft_limit: fn(Object, u64);
+    rocksdb_readoptions_set_merge_operand_count_threshold: fn(Object, size_t);
+    rocksdb_options_set_uint64add_merge_operator: fn(Object);
+    rocksdb_writeoptions_disable_WAL: fn(Object, c_int);
+    rocksdb_merge: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_readoptions_set_deadline: fn(Object, u64);
     rocksdb_readoptions_set_io_timeout: fn(Object, u64);
     rocksdb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
@@ -72,6 +77,7 @@ impl<'a> Session<'a> {
         unsafe {
             let options = (api.rocksdb_options_create)();
             (api.rocksdb_options_set_create_if_missing)(options, 1);
+            (api.rocksdb_options_set_uint64add_merge_operator)(options);
             let mut error = null_mut();
             let db = (api.rocksdb_open)(options, path.as_ptr(), &raw mut error);
             (api.rocksdb_options_destroy)(options);
@@ -225,6 +231,49 @@ impl<'a> Session<'a> {
         }
     }
 
+    /// Of several: the length of each value, or `-`, or the error.
+    fn multi_get_all(&self, read: Object, keys: &[&str]) -> Vec<String> {
+        let places: Vec<Bytes> = keys.iter().map(|key| key.as_ptr().cast()).collect();
+        let lens: Vec<size_t> = keys.iter().map(|key| key.len()).collect();
+        let (mut values, mut value_lens) = (vec![null_mut(); keys.len()], vec![0; keys.len()]);
+        let mut errors = vec![null_mut(); keys.len()];
+        // SAFETY: live objects, lists of as many.
+        unsafe {
+            (self.api.rocksdb_multi_get)(
+                self.db,
+                read,
+                keys.len(),
+                places.as_ptr(),
+                lens.as_ptr(),
+                values.as_mut_ptr(),
+                value_lens.as_mut_ptr(),
+                errors.as_mut_ptr(),
+            );
+        }
+        let results = values.into_iter().zip(value_lens).zip(errors);
+        let text = |((value, len), error): ((*mut c_char, size_t), *mut c_char)| {
+            if value.is_null() {
+                return if error.is_null() { "-".to_string() } else { self.text(error) };
+            }
+            // SAFETY: a malloc'ed value.
+            unsafe { (self.api.rocksdb_free)(value.cast()) };
+            len.to_string()
+        };
+        results.map(text).collect()
+    }
+
+    /// Puts what may be lost.
+    fn write_without_wal(&self, key: &str) {
+        // SAFETY: live objects.
+        let error = self.error(|e| unsafe {
+            let write = (self.api.rocksdb_writeoptions_create)();
+            (self.api.rocksdb_writeoptions_disable_WAL)(write, 1);
+            let (key, len) = (key.as_ptr().cast(), key.len());
+            (self.api.rocksdb_put)(self.db, write, key, len, c"lost".as_ptr(), 4, e);
+        });
+        assert_eq!(error, "");
+    }
+
     /// All keys, and what ends them.
     fn scan(&self, read: Object, from: Option<&str>) -> String {
         // SAFETY: live objects.
@@ -286,6 +335,103 @@ fn reads_of_the_cache_alone() {
     });
     assert_eq!(told[2], "Result incomplete: no blocking io");
     assert_eq!(told[5..], ["a", "a", "1 bytes", "a m "]);
+}
+
+#[test]
+fn reads_of_what_is_persisted_and_of_memtables_alone() {
+    let told = Api::same_on_both(|api, dir| {
+        let session = Session::open(api, dir);
+        // SAFETY: live options.
+        let [persisted, memtables] = [2, 3].map(|tier| unsafe {
+            let read = (api.rocksdb_readoptions_create)();
+            (api.rocksdb_readoptions_set_read_tier)(read, tier);
+            read
+        });
+        session.put("a");
+        session.flush();
+        session.put("b");
+        let look = || {
+            let mut told = Vec::new();
+            for read in [persisted, memtables] {
+                told.extend(["a", "b", "c"].map(|key| session.get(read, key)));
+                told.extend(session.multi_get_all(read, &["c", "b", "a"]));
+                told.push(session.scan(read, None));
+                told.push(session.walk(read, "a b > p"));
+            }
+            told
+        };
+        // All of it is in a table or in the WAL.
+        let mut told = look();
+        session.write_without_wal("c");
+        told.extend(look());
+        session.flush();
+        told.extend(look());
+        session.close();
+        told
+    });
+    assert_eq!(told[..3], ["a", "b", "-"]);
+    assert_eq!(told[16..19], ["a", "-", "-"], "with a write that may be lost memtables do not count");
+    assert_eq!(told[24..27], ["a", "b", "lost"]);
+    assert_eq!(told[30], "b c ", "an iterator of memtables");
+}
+
+#[test]
+fn many_keys_with_a_limit_on_bytes() {
+    let told = Api::same_on_both(|api, dir| {
+        let session = Session::open(api, dir);
+        let names: Vec<String> = (0..70).map(|number| format!("key{number:02}")).collect();
+        let keys: Vec<&str> = names.iter().map(String::as_str).collect();
+        // In the order of keys, whatever the order of the list. Keys that are not there RocksDB calls aborted in the group that has reached the limit.
+        let list: Vec<&str> = keys[50..].iter().chain(&keys[..50]).copied().collect();
+        keys.iter().for_each(|key| session.put(key));
+        let look = || {
+            let limits = [0, 1, 5, 6, 40, 200, 348, 350, u64::MAX];
+            limits.map(|limit| {
+                // SAFETY: live options.
+                let read = unsafe {
+                    let read = (api.rocksdb_readoptions_create)();
+                    (api.rocksdb_readoptions_set_value_size_soft_limit)(read, limit);
+                    read
+                };
+                session.multi_get_all(read, &list)
+            })
+        };
+        let in_memory = look();
+        session.flush();
+        let in_tables = look();
+        session.close();
+        (in_memory, in_tables)
+    });
+    let read = |results: &[String]| results.iter().filter(|result| *result == "5").count();
+    assert_eq!(told.0.each_ref().map(|results| read(results)), [1, 1, 2, 2, 9, 41, 70, 70, 70]);
+    assert_eq!(told.0, told.1);
+}
+
+/// RocksDB marks its status, which C functions do not show.
+#[test]
+fn merges_of_more_operands_than_were_asked_for() {
+    let told = Api::same_on_both(|api, dir| {
+        let session = Session::open(api, dir);
+        for _ in 0..3 {
+            // SAFETY: live objects.
+            let error = session.error(|e| unsafe {
+                let one = 1_u64.to_le_bytes();
+                let write = (api.rocksdb_writeoptions_create)();
+                (api.rocksdb_merge)(session.db, write, c"n".as_ptr(), 1, one.as_ptr().cast(), 8, e);
+            });
+            assert_eq!(error, "");
+        }
+        // SAFETY: live options.
+        let read = unsafe {
+            let read = (api.rocksdb_readoptions_create)();
+            (api.rocksdb_readoptions_set_merge_operand_count_threshold)(read, 2);
+            read
+        };
+        let told = (session.get(read, "n"), session.multi_get_all(read, &["n"]), session.scan(read, None));
+        session.close();
+        told
+    });
+    assert_eq!(told, ("\u{3}\0\0\0\0\0\0\0".into(), vec!["8".into()], "n ".into()));
 }
 
 #[test]

@@ -74,6 +74,20 @@ c_functions! {
     rocksdb_flush: fn(Object, Object, Errptr);
     rocksdb_compact_range: fn(Object, Bytes, size_t, Bytes, size_t);
     rocksdb_property_value: fn(Object, Bytes) -> *mut c_char;
+    rocksdb_options_set_uint64add_merge_operator: fn(Object);
+    rocksdb_options_set_enable_blob_files: fn(Object, c_uchar);
+    rocksdb_options_set_min_blob_size: fn(Object, u64);
+    rocksdb_options_set_atomic_flush: fn(Object, c_uchar);
+    rocksdb_options_set_ratelimiter: fn(Object, Object);
+    rocksdb_ratelimiter_create: fn(i64, i64, c_int) -> Object;
+    rocksdb_merge: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_checkpoint_object_create: fn(Object, Errptr) -> Object;
+    rocksdb_checkpoint_create: fn(Object, Bytes, u64, Errptr);
+    rocksdb_backup_engine_open: fn(Object, Bytes, Errptr) -> Object;
+    rocksdb_backup_engine_create_new_backup: fn(Object, Object, Errptr);
+    rocksdb_backup_engine_close: fn(Object);
+    rocksdb_get_updates_since: fn(Object, u64, Object, Errptr) -> Object;
+    rocksdb_wal_iter_destroy: fn(Object);
     rocksdb_free: fn(*mut c_void);
 }
 
@@ -146,6 +160,38 @@ const NEAR: [(&str, f64, &str); 11] = [
     ("compact.write.bytes", 15.0, "as for flushes"),
 ];
 
+/// Tickers of features that are the same.
+const EQUAL_OF_FEATURES: [&str; 18] = [
+    "checkpoint.read.bytes",
+    "checkpoint.write.bytes",
+    "atomic_flush.request.reason.other",
+    "atomic_flush.request.reason.write_buffer_full",
+    "atomic_flush.request.reason.write_buffer_manager",
+    "number.merge.failures",
+    "blobdb.blob.file.bytes.written",
+    "blobdb.blob.file.synced",
+    "number.rate_limiter.drains",
+    "rate.limiter.bytes.read",
+    "rate.limiter.requests.read",
+    "rate.limiter.delayed.requests.write",
+    "rate.limiter.total.wait.micros.write",
+    "getupdatessince.calls",
+    "flush.reason.write_buffer_full",
+    "error.handler.bg.error.count",
+    "number.block.compressed",
+    "number.block_compression_rejected",
+];
+
+/// The same with a percentage, and why.
+const NEAR_OF_FEATURES: [(&str, f64, &str); 6] = [
+    ("rate.limiter.bytes.write", 20.0, "properties of tables have texts of their own"),
+    ("backup.write.bytes", 20.0, "as have OPTIONS files and MANIFESTs"),
+    ("backup.read.bytes", 60.0, "RocksDB reads tables once more before, for their checksums"),
+    ("merge.operation.time.nanos", f64::MAX, "a time"),
+    ("rate.limiter.requests.write", f64::MAX, "one for each write to a file, as large as buffers are"),
+    ("bytes.compression_bypassed", 25.0, "blocks are cut a few rows apart"),
+];
+
 /// Histograms with the same number of values.
 const COUNTED: [&str; 12] = [
     "db.get.micros",
@@ -191,7 +237,7 @@ struct Session {
     db: Object,
     write: Object,
     read: Object,
-    _dir: tempfile::TempDir,
+    dir: tempfile::TempDir,
 }
 
 fn key(row: usize) -> String {
@@ -230,7 +276,7 @@ impl Session {
             assert!(error.is_null());
             let write = (api.rocksdb_writeoptions_create)();
             let read = (api.rocksdb_readoptions_create)();
-            Session { api, options, db, write, read, _dir: dir }
+            Session { api, options, db, write, read, dir }
         }
     }
 
@@ -354,6 +400,74 @@ impl Session {
         }
     }
 
+    /// Merges, blob files, atomic flushes, a checkpoint and a backup.
+    fn play_features(&self) {
+        let path = |name: &str| CString::new(self.dir.path().join(name).to_str().unwrap()).unwrap();
+        let operand = 7_u64.to_le_bytes();
+        let merge = |row: usize| {
+            let key = key(row);
+            // SAFETY: live objects and slices.
+            self.call(|api, error| unsafe {
+                let key = (key.as_ptr().cast(), key.len());
+                let operand = (operand.as_ptr().cast(), operand.len());
+                (api.rocksdb_merge)(self.db, self.write, key.0, key.1, operand.0, operand.1, error);
+            });
+        };
+        for row in 0..2000 {
+            self.put(self.write, row, &[b'v'; 200]);
+        }
+        for row in 2000..2050 {
+            self.put(self.write, row, &[b'b'; 3000]);
+        }
+        (0..4).for_each(|_| merge(3000));
+        self.put(self.write, 3001, &operand);
+        (0..2).for_each(|_| merge(3001));
+        let read = || {
+            (3000..3002).for_each(|row| self.get(row));
+            self.multi_get(3000..3002);
+            self.scan_from(3000);
+        };
+        read();
+        self.flush();
+        read();
+        merge(3000);
+        read();
+        self.flush();
+        for row in 0..2000 {
+            self.put(self.write, row, &[b'w'; 200]);
+        }
+        // SAFETY: live objects, and names that end with NUL.
+        unsafe {
+            let checkpoint = path("checkpoint");
+            self.call(|api, error| {
+                let object = (api.rocksdb_checkpoint_object_create)(self.db, error);
+                (api.rocksdb_checkpoint_create)(object, checkpoint.as_ptr(), u64::MAX, error);
+            });
+            let backups = path("backups");
+            self.call(|api, error| {
+                let engine = (api.rocksdb_backup_engine_open)(self.options, backups.as_ptr(), error);
+                (api.rocksdb_backup_engine_create_new_backup)(engine, self.db, error);
+                (api.rocksdb_backup_engine_close)(engine);
+            });
+            self.call(|api, error| {
+                let updates = (api.rocksdb_get_updates_since)(self.db, 1, null_mut(), error);
+                (api.rocksdb_wal_iter_destroy)(updates);
+            });
+        }
+    }
+
+    /// Two rows from `row` on.
+    fn scan_from(&self, row: usize) {
+        let key = key(row);
+        // SAFETY: live objects and slices.
+        unsafe {
+            let iter = (self.api.rocksdb_create_iterator)(self.db, self.read);
+            (self.api.rocksdb_iter_seek)(iter, key.as_ptr().cast(), key.len());
+            (self.api.rocksdb_iter_next)(iter);
+            (self.api.rocksdb_iter_destroy)(iter);
+        }
+    }
+
     fn text(&self, text: *mut c_char) -> String {
         // SAFETY: a malloc'ed text.
         unsafe {
@@ -469,6 +583,48 @@ fn tickers_and_histograms_count_what_rocksdb_counts() {
         };
         assert_eq!(ticker(&sessions[0]), ours[numbers[name]].1, "{name} by number and in the text");
         assert_eq!(ticker(&sessions[1]), theirs[numbers[name]].1, "{name} by number and in the text");
+    }
+    assert!(wrong.is_empty(), "{}\n\n{}", wrong.join("\n"), beside(&ours, &theirs));
+}
+
+#[test]
+fn features_count_what_rocksdb_counts() {
+    let Some(libraries) = judged() else { return };
+    let sessions = libraries.map(|library| {
+        Session::open_with(&library, 3, |api, options, _| {
+            // SAFETY: live options.
+            unsafe {
+                (api.rocksdb_options_set_uint64add_merge_operator)(options);
+                (api.rocksdb_options_set_enable_blob_files)(options, 1);
+                (api.rocksdb_options_set_min_blob_size)(options, 1000);
+                (api.rocksdb_options_set_atomic_flush)(options, 1);
+                // So much that nobody waits.
+                let limiter = (api.rocksdb_ratelimiter_create)(10 << 30, 100_000, 10);
+                (api.rocksdb_options_set_ratelimiter)(options, limiter);
+            }
+        })
+    });
+    sessions.iter().for_each(Session::play_features);
+    let [ours, theirs] = sessions.each_ref().map(|session| counts(&session.statistics()));
+    let numbers: BTreeMap<&str, usize> =
+        ours.iter().enumerate().map(|(number, (name, _))| (name.as_str(), number)).collect();
+    let mut wrong = Vec::new();
+    for name in EQUAL_OF_FEATURES {
+        let at = numbers[name];
+        if ours[at].1 != theirs[at].1 {
+            wrong.push(format!("{name}: {} and not {}", ours[at].1, theirs[at].1));
+        }
+    }
+    for (name, percent, why) in NEAR_OF_FEATURES {
+        let (ours, theirs) = (ours[numbers[name]].1 as f64, theirs[numbers[name]].1 as f64);
+        if (ours - theirs).abs() > theirs * percent / 100.0 || ours == 0.0 || theirs == 0.0 {
+            wrong.push(format!("{name}: {ours} and not {theirs}, though {percent} % may be ({why})"));
+        }
+    }
+    let number = (numbers["read.num.merge_operands"] - 263) as u32;
+    let [merged, theirs_merged] = sessions.each_ref().map(|session| session.histogram(number));
+    if merged != theirs_merged {
+        wrong.push(format!("read.num.merge_operands: {merged:?} and not {theirs_merged:?}"));
     }
     assert!(wrong.is_empty(), "{}\n\n{}", wrong.join("\n"), beside(&ours, &theirs));
 }

@@ -5,6 +5,7 @@ use crate::panic::caught;
 use outcrop_base::checksum::crc32c_extend;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Access, FileSystem, IoKind, IoPriority, OpenRead, OpenWrite, RateLimiter};
+use outcrop_monitor::{Statistics, Ticker};
 use parking_lot::Mutex;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -44,6 +45,8 @@ pub struct Mover {
     pub meter: Option<Arc<ProgressMeter>>,
     /// Make what is written durable.
     pub sync: bool,
+    /// Counts what is copied.
+    pub statistics: Option<Arc<Statistics>>,
 }
 
 /// Calls the application's callback each time so many bytes were copied.
@@ -94,6 +97,12 @@ impl Mover {
             output.sync()?;
         }
         output.close()?;
+        if let Some(statistics) = &self.statistics {
+            if matches!(source, Source::File(..)) {
+                statistics.count(Ticker::BackupReadBytes, copied.size);
+            }
+            statistics.count(Ticker::BackupWriteBytes, copied.size);
+        }
         Ok(copied)
     }
 
@@ -163,7 +172,7 @@ mod tests {
     const BYTES: usize = 3_000_000;
 
     fn mover() -> Mover {
-        Mover { limit: None, buffer_bytes: 0, stop: None, meter: None, sync: true }
+        Mover { limit: None, buffer_bytes: 0, stop: None, meter: None, sync: true, statistics: None }
     }
 
     fn source(env: &Env) -> (Source, Vec<u8>) {

@@ -86,7 +86,8 @@ fn write_backup(
         .progress
         .clone()
         .map(|progress| Arc::new(ProgressMeter::new(progress, store.options.callback_trigger_interval_size)));
-    let (layout, mover) = (store.layout.clone(), store.mover(meter));
+    let statistics = db.core().ctx.monitor.statistics.clone();
+    let (layout, mover) = (store.layout.clone(), Mover { statistics, ..store.mover(meter) });
     let work = move |plan| match plan {
         Plan::Share(file) => {
             if mover.sync {

@@ -74,6 +74,7 @@ impl Store {
             stop: Some(self.stop.clone()),
             meter,
             sync: self.options.sync,
+            statistics: None,
         }
     }
 

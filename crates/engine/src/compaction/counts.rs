@@ -7,8 +7,13 @@ use super::job::CompactionJob;
 use super::stream::StreamStats;
 use crate::context::DbContext;
 use crate::stats::LevelStats;
+use outcrop_manifest::BlobFile;
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
 use outcrop_table::StoredBlocks;
+use std::sync::Arc;
+
+/// Header and footer of a blob file, bytes.
+const BLOB_FRAME: u64 = 30 + 32;
 
 /// The counts that the parts of a compaction reported.
 pub struct CompactionCounts {
@@ -58,6 +63,14 @@ pub fn compacted(ctx: &DbContext, job: &CompactionJob, stats: &LevelStats, count
     if *parts > 1 {
         counted.record(HistogramKind::NumSubcompactionsScheduled, *parts);
     }
+}
+
+/// Blob files were written, with their headers and footers.
+///
+/// Source: RocksDB `db/blob/blob_log_writer.cc`.
+pub fn blob_files_written(watch: Watch<'_>, files: &[Arc<BlobFile>]) {
+    let bytes = |file: &Arc<BlobFile>| file.total_bytes + BLOB_FRAME;
+    watch.count(Ticker::BlobDbBlobFileBytesWritten, files.iter().map(bytes).sum());
 }
 
 /// Tables were dropped with the data in them, for `reason`.

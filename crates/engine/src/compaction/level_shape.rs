@@ -11,7 +11,7 @@ use std::collections::BTreeSet;
 /// Target sizes of the levels of one version.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LevelShape {
-    /// The level L0 is compacted into.
+    /// The level L0 is compacted into; 0 where there is none to fill, and tables are merged in L0.
     pub base_level: usize,
     /// Target size of each level in bytes; entry 0 is unused.
     pub max_bytes: Vec<u64>,
@@ -117,7 +117,8 @@ impl LevelShape {
             trigger => trigger,
         };
         let mut score = count as f64 / f64::from(trigger);
-        if version.levels.len() > 1 {
+        // Their bytes are as many in L0 after a compaction, if that is where they stay.
+        if self.base_level > 0 {
             if options.level_compaction_dynamic_level_bytes {
                 if bytes >= options.max_bytes_for_level_base {
                     score = score.max(1.01);

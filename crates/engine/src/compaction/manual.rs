@@ -209,6 +209,10 @@ fn compact_levels(
         if has_tables(&version, cf, level, begin, end) {
             step(level, output_level, None)?;
         }
+        if output_level == level {
+            // L0 is all that compactions fill.
+            break;
+        }
         // Tables went less deep if another compaction had filled a level in between.
         let (version, _) = shape_of(versions, cf)?;
         let between = (level + 1..output_level).find(|level| has_tables(&version, cf, *level, begin, end));

@@ -109,6 +109,9 @@ pub fn write_tables(
     let mut blobs = BlobOutput::new(ctx, cf, plan.blobs.take(), plan.version.take());
     let tables = write_entries(ctx, cf, plan, stream, reserve, &mut blobs)?;
     let (blob_files, blob_garbage) = blobs.finish(stream.blobs_read())?;
+    if !blob_files.is_empty() {
+        counts::blob_files_written(Watch::from(&ctx.monitor.begin()), &blob_files);
+    }
     Ok(Outputs { tables, blob_files, blob_garbage })
 }
 

@@ -3,10 +3,10 @@
 use super::Db;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::forms::shorter_forms;
-use crate::read::options::ReadOptions;
+use crate::read::options::{ReadOptions, ReadTier};
 use crate::read::value::{PinnedValue, WideColumns};
 use crate::read::view::ReadView;
-use crate::read::{counts, get, multi_get, one_moment};
+use crate::read::{counts, get, multi_get, one_moment, tier};
 use crate::superversion::SuperVersion;
 use outcrop_base::Result;
 use outcrop_monitor::Watch;
@@ -65,14 +65,18 @@ impl Db {
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
         // One branch for all that most reads do not have.
-        if self.core.ctx.monitor.is_asked() | cf.has_timestamps() | options.timestamp.is_some() {
+        if self.core.ctx.monitor.is_asked()
+            | cf.has_timestamps()
+            | options.timestamp.is_some()
+            | (options.tier == ReadTier::Persisted)
+        {
             return self.get_with_more(cf, key, options);
         }
         let sources = cf.superversion.load();
         get::get_plain(&self.view(cf, &sources, options, Watch::OFF)?, key)
     }
 
-    /// Of a read that is counted, or of keys with timestamps.
+    /// Of a read that is counted, of keys with timestamps, or of what is durable alone.
     #[cold]
     fn get_with_more(
         &self,
@@ -83,8 +87,10 @@ impl Db {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
         let timer = watch.stats_timer();
-        let sources = cf.superversion.load();
-        let found = get::get(&self.view(cf, &sources, options, watch)?, key);
+        let all = cf.superversion.load();
+        let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
+        let sources = some.as_ref().unwrap_or(&all);
+        let found = get::get(&self.view(cf, sources, options, watch)?, key);
         let value = found.as_ref().ok().and_then(Option::as_ref);
         counts::key_read(watch, timer, value.map(|value| value.len()));
         found
@@ -133,8 +139,10 @@ impl Db {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
         let timer = watch.stats_timer();
-        let sources = cf.superversion.load();
-        let results = match self.view(cf, &sources, options, watch) {
+        let all = cf.superversion.load();
+        let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
+        let sources = some.as_ref().unwrap_or(&all);
+        let results = match self.view(cf, sources, options, watch) {
             Ok(view) => multi_get::multi_get(&view, keys),
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         };
@@ -191,8 +199,10 @@ impl Db {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
         let timer = watch.stats_timer();
-        let sources = cf.superversion.load();
-        let found = get::get_entity(&self.view(cf, &sources, options, watch)?, key.as_ref());
+        let all = cf.superversion.load();
+        let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
+        let sources = some.as_ref().unwrap_or(&all);
+        let found = get::get_entity(&self.view(cf, sources, options, watch)?, key.as_ref());
         if watch.is_on() {
             let bytes =
                 |columns: &WideColumns| columns.iter().map(|(name, value)| name.len() + value.len()).sum();

@@ -19,6 +19,7 @@ use crate::options_file;
 use outcrop_base::{Error, Result};
 use outcrop_env::file_system::parent_of;
 use outcrop_manifest::{ManifestWriter, file_name};
+use outcrop_monitor::Ticker;
 use std::path::{Path, PathBuf};
 
 /// See [`crate::Db::create_checkpoint`].
@@ -52,18 +53,22 @@ pub fn create(core: &Core, target: &Path, log_size_for_flush: u64) -> Result<()>
 
 fn build_checkpoint(core: &Core, dir: &Path, frozen: &Frozen) -> Result<()> {
     let fs = &core.ctx.env.fs;
+    let mut copied = 0;
     for version in &frozen.versions {
         for (_, table) in version.files() {
-            link_or_copy(&**fs, &table.path(&core.ctx.path), &file_name::table(dir, table.number))?;
+            copied += link_or_copy(&**fs, &table.path(&core.ctx.path), &file_name::table(dir, table.number))?;
         }
         for blob in version.blob_files.values().map(|blob| &blob.file) {
-            link_or_copy(&**fs, &blob.path(&core.ctx.path), &file_name::blob(dir, blob.number))?;
+            copied += link_or_copy(&**fs, &blob.path(&core.ctx.path), &file_name::blob(dir, blob.number))?;
         }
     }
     for (number, len) in &frozen.wals {
         let name = |dir: &Path| file_name::wal(dir, *number);
         copy_file(&**fs, &name(&core.ctx.wal_dir), &name(dir), *len)?;
     }
+    // Of WALs RocksDB counts nothing.
+    core.ctx.count(Ticker::CheckpointReadBytes, copied);
+    core.ctx.count(Ticker::CheckpointWriteBytes, copied);
     // No IDENTITY: unless the MANIFEST has the database's, the checkpoint gets one of its own when it is opened.
     options_file::write_to(core, dir)?;
     let manifest_number = core.ctx.new_file_number();

@@ -85,8 +85,11 @@ pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
     }
     let mut edit = VersionEdit::for_column_family(cf.id());
     edit.column_family_drop = true;
+    // Dropped once nothing is locked: it may be the last to hold memtables and open tables.
+    let mut removed = None;
     core.versions.log_and_apply(vec![edit], |state| {
-        if let Some(dropped) = state.column_families.remove(&cf.id()) {
+        removed = state.column_families.remove(&cf.id());
+        if let Some(dropped) = &removed {
             let background = &core.ctx.background;
             dropped.version.files().for_each(|(_, file)| background.mark_obsolete_table(file));
             dropped.version.blob_files.values().for_each(|blob| background.mark_obsolete_blob(&blob.file));
@@ -94,13 +97,69 @@ pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
         }
     })?;
     cf.mark_dropped();
-    writing.targets.remove(cf.id());
+    let target = writing.targets.remove(cf.id());
     core.change_registry(|registry| {
         registry.remove(&cf.id());
     });
     drop(writing);
+    drop((removed, target));
     log_line!(core.ctx, "dropped column family {} ({})", cf.name(), cf.id());
     purge_obsolete_files(&core.jobs);
     options_file::note(core);
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::objects::DbObjects;
+    use crate::superversion::SuperVersion;
+    use crate::{open, stopping};
+    use outcrop_env::Env;
+    use outcrop_manifest::{FileNumber, TableFile};
+    use outcrop_options::DbOptions;
+    use std::path::Path;
+    use std::sync::Weak;
+    use std::sync::atomic::{AtomicU32, Ordering};
+
+    /// Goes with a table: closing one may take long.
+    struct Closed {
+        core: Weak<Core>,
+        times: Arc<AtomicU32>,
+    }
+
+    impl Drop for Closed {
+        fn drop(&mut self) {
+            let core = self.core.upgrade().expect("it is open");
+            assert!(core.versions.state.try_lock().is_some(), "the state is locked");
+            assert!(core.versions.manifest.try_lock().is_some(), "the MANIFEST is locked");
+            self.times.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    #[test]
+    fn the_views_of_a_dropped_family_are_dropped_with_nothing_locked() {
+        let options = DbOptions { create_if_missing: true, ..DbOptions::default() };
+        let family = |name: &str| ColumnFamilyDescriptor::new(name);
+        let (objects, watched) = (DbObjects::default(), (Vec::new(), None));
+        let core =
+            open::open(Path::new("/db"), options, Env::memory(), vec![family("default")], objects, watched)
+                .unwrap();
+        let cf = create(&core, &family("dropped")).unwrap();
+        let times = Arc::new(AtomicU32::new(0));
+        {
+            let mut state = core.versions.state.lock();
+            let family = state.column_families.get_mut(&cf.id()).unwrap();
+            let table = TableFile::new(FileNumber(1), 1, Vec::new(), Vec::new());
+            let closed = Closed { core: Arc::downgrade(&core), times: times.clone() };
+            assert!(table.runtime.at_end.set(Box::new(closed)).is_ok());
+            let mut version = Version::empty(7);
+            version.levels[0].files = vec![Arc::new(table)].into();
+            let view = SuperVersion::new(family.memtable.clone(), Vec::new(), Arc::new(version));
+            family.retired.push(Arc::new(view));
+        }
+        drop_family(&core, &cf).unwrap();
+        assert_eq!(times.load(Ordering::Relaxed), 1);
+        stopping::close(&core).unwrap();
+    }
 }

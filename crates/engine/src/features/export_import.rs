@@ -349,7 +349,7 @@ fn link_or_copy_files(core: &Core, files: &[Imported], options: ImportColumnFami
     for file in files {
         let target = file.table.path(&core.ctx.path);
         match options.move_files {
-            true => link_or_copy(&**fs, &file.source, &target)?,
+            true => link_or_copy(&**fs, &file.source, &target).map(|_| ())?,
             false => copy_file(&**fs, &file.source, &target, file.table.size)?,
         }
     }

@@ -124,10 +124,12 @@ fn recover(
         let before = ManifestStamp::of(path, env)?;
         let recovered =
             recovery::recover(path, options, env, descriptors, pool, (recovery::Families::Some, statistics));
-        // A file goes only after the MANIFEST has changed.
+        // A file goes only after the MANIFEST has changed. A WAL may be ended before that.
         match recovered {
             Err(error)
-                if attempt < ATTEMPTS && may_pass(&error) && ManifestStamp::of(path, env)? != before =>
+                if attempt < ATTEMPTS
+                    && (error.kind() == ErrorKind::TryAgain
+                        || may_pass(&error) && ManifestStamp::of(path, env)? != before) =>
             {
                 attempt += 1;
             }
@@ -177,5 +179,5 @@ pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
 
 /// True of what a file that is gone, or half of a newer one, may look like.
 fn may_pass(error: &Error) -> bool {
-    error.is_missing_file() || matches!(error.kind(), ErrorKind::Corruption | ErrorKind::TryAgain)
+    error.is_missing_file() || error.kind() == ErrorKind::Corruption
 }

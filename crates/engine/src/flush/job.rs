@@ -173,35 +173,36 @@ fn install(
     written: Vec<FlushedFiles>,
     no_space: Option<&Error>,
 ) -> Result<()> {
-    let min_wal = min_wal_after_flush(versions, job);
     let last_seq = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.last_seq)).max();
-    let edits = job.parts.iter().zip(written).map(|(part, written)| {
-        let mut edit = VersionEdit::for_column_family(part.cf.id());
-        edit.log_number = part.memtables.last().map(|sealed| sealed.next_wal);
-        edit.min_log_number_to_keep = Some(min_wal);
-        edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
-        edit.new_blob_files = written.blob_files;
-        edit
-    });
-    let edits: Vec<VersionEdit> = edits.collect();
-    versions.log_prepared(
-        || Ok((edits, last_seq.unwrap_or_default())),
-        |state| {
-            for part in &job.parts {
-                if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
-                    cf.retire_sealed(part.memtables.len());
-                }
+    let edits = || {
+        // With the MANIFEST locked: what it has been told of WALs meanwhile counts.
+        let min_wal = min_wal_after_flush(versions, job);
+        let edits = job.parts.iter().zip(written).map(|(part, written)| {
+            let mut edit = VersionEdit::for_column_family(part.cf.id());
+            edit.log_number = part.memtables.last().map(|sealed| sealed.next_wal);
+            edit.min_log_number_to_keep = Some(min_wal);
+            edit.new_files = written.tables.into_iter().map(|file| (0, file)).collect();
+            edit.new_blob_files = written.blob_files;
+            edit
+        });
+        Ok((edits.collect(), last_seq.unwrap_or_default()))
+    };
+    versions.log_prepared(edits, |state| {
+        for part in &job.parts {
+            if let Some(cf) = state.column_families.get_mut(&part.cf.id()) {
+                cf.retire_sealed(part.memtables.len());
             }
-            // Also without a table: the WAL of a memtable whose records took each other away is not needed any more.
-            state.purge_wanted = true;
-            if let Some(error) = no_space {
-                versions.stop_writes_without_space(state, error);
-            }
-        },
-    )
+        }
+        // Also without a table: the WAL of a memtable whose records took each other away is not needed any more.
+        state.purge_wanted = true;
+        if let Some(error) = no_space {
+            versions.stop_writes_without_space(state, error);
+        }
+    })
 }
 
-/// The oldest WAL still needed once the job's memtables are in tables.
+/// The oldest WAL still needed once the job's memtables are in tables. With the MANIFEST locked, so that no other flush is installed
+/// before it is written down.
 fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> FileNumber {
     let state = versions.state.lock();
     let current = versions.current_wal();

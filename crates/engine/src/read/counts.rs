@@ -2,7 +2,7 @@
 //!
 //! Source: RocksDB `db/db_impl/db_impl.cc`, `db/memtable.cc`, `db/version_set_sync_and_async.h`.
 
-use outcrop_base::Result;
+use outcrop_base::{ErrorKind, Result};
 use outcrop_monitor::{HistogramKind, PerfMetric, PerfTimer, StatsTimer, Ticker, Watch};
 
 /// Memtables were asked, so many of them, which decided or did not. Of keys that are read together the first counts them.
@@ -23,6 +23,25 @@ pub(super) fn found_in_table(watch: Watch<'_>, level: impl FnOnce() -> usize) {
         _ => Ticker::GetHitL2AndUp,
     };
     stats.count(hit, 1);
+}
+
+/// `apply` merges so many operands of a key that is read.
+///
+/// Source: RocksDB `db/merge_helper.cc`, `MergeHelper::TimedFullMergeCommonImpl`.
+#[inline]
+pub(super) fn merged<T>(watch: Watch<'_>, operands: usize, apply: impl FnOnce() -> Result<T>) -> Result<T> {
+    if !watch.is_on() {
+        return apply();
+    }
+    watch.record(HistogramKind::ReadNumMergeOperands, operands as u64);
+    let timer = watch.timer();
+    let merged = apply();
+    timer.count_nanos(Ticker::MergeOperationTotalTime);
+    timer.perf_nanos(PerfMetric::MergeOperatorTimeNanos);
+    if merged.as_ref().is_err_and(|error| error.kind() == ErrorKind::Corruption) {
+        watch.count(Ticker::NumberMergeFailures, 1);
+    }
+    merged
 }
 
 /// A key was read that has a value of so many bytes, or none.

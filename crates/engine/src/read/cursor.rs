@@ -17,7 +17,7 @@ use super::options::{ReadOptions, TableFilter};
 use super::source::Source;
 use super::stamped::read_timestamp;
 use super::value::{PinnedValue, WideColumns};
-use super::{blob, merge};
+use super::{blob, counts, merge, tier};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::context::DbContext;
 use crate::superversion::SuperVersion;
@@ -25,6 +25,7 @@ use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Error, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::TableFile;
+use outcrop_monitor::Watch;
 use outcrop_table::{Loading, TableIterOptions};
 use prefix::PrefixMode;
 use std::borrow::Cow;
@@ -196,6 +197,7 @@ impl Cursor {
         cf: &ColumnFamilyHandle,
         options: &ReadOptions,
     ) -> Result<Cursor> {
+        let view = tier::of_iterators(view, options)?;
         let read = read_timestamp(cf, &view, options)?;
         let bound = |key: &Option<Vec<u8>>| key.as_deref().map(|key| cf.stored_bound(key).into_owned());
         let column_options = cf.options.load();
@@ -724,7 +726,12 @@ impl Cursor {
 
     fn show_merged(&mut self, base: &Base<'_>, operands: &MergeOperands, position: Position) {
         let operator = merge::operator_of(&self.cf).ok_or_else(merge::missing_operator_of_iterator);
-        match operator.and_then(|operator| operands.apply(Some(operator), &self.key, base)) {
+        let watching = self.ctx.monitor.begin();
+        let apply = |operator| {
+            let apply = || operands.apply(Some(operator), &self.key, base);
+            counts::merged(Watch::from(&watching), operands.len(), apply)
+        };
+        match operator.and_then(apply) {
             Ok(merged) => {
                 (self.value, self.shape) = match merged {
                     Merged::Plain(value) => (value, Shape::Plain),

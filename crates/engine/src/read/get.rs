@@ -96,7 +96,8 @@ fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Resu
     if !lookup.is_decided() {
         get_from_tables::<WATCHED>(view, &mut lookup)?;
     }
-    lookup.finish(view.cf, |index: &[u8]| view.fetch(key, index))
+    let watch = if WATCHED { view.watch } else { Watch::OFF };
+    lookup.finish((view.cf, watch), |index: &[u8]| view.fetch(key, index))
 }
 
 fn get_from_tables<const WATCHED: bool>(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
@@ -430,7 +431,7 @@ impl<'k> Lookup<'k> {
     /// The result, once all sources that matter were asked.
     pub(crate) fn finish(
         self,
-        cf: &ColumnFamily,
+        (cf, watch): (&ColumnFamily, Watch<'_>),
         fetch: impl Fn(&[u8]) -> Result<PinnedValue>,
     ) -> Result<Option<FoundValue>> {
         let base = match self.outcome {
@@ -446,7 +447,8 @@ impl<'k> Lookup<'k> {
             Some(FoundValue::Plain(value)) => Base::Plain(value[..].into()),
             None => Base::None,
         };
-        Ok(Some(match operands.apply(merge::operator_of(cf), self.key.user_key, &base)? {
+        let apply = || operands.apply(merge::operator_of(cf), self.key.user_key, &base);
+        Ok(Some(match counts::merged(watch, operands.len(), apply)? {
             Merged::Entity(entity) => FoundValue::Entity(PinnedValue::owned(entity)),
             Merged::Plain(value) => FoundValue::Plain(PinnedValue::owned(value)),
         }))

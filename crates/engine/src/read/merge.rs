@@ -57,6 +57,11 @@ impl MergeOperands {
         self.oldest_first.is_empty()
     }
 
+    /// How many were met.
+    pub(crate) fn len(&self) -> usize {
+        self.oldest_first.len()
+    }
+
     /// Adds one that was written before all others.
     pub(crate) fn push_older(&mut self, operand: &[u8]) {
         self.oldest_first.push_front(operand.to_vec());

@@ -24,6 +24,7 @@ pub mod options;
 pub mod rows;
 pub mod source;
 pub mod stamped;
+pub mod tier;
 pub mod value;
 pub mod versions;
 pub mod view;

@@ -27,22 +27,62 @@ const GROUP: usize = 32;
 
 /// The value of each key.
 pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
-    let mut results = Vec::with_capacity(keys.len());
-    if view.is_stamped() {
-        results.extend(keys.iter().map(|key| get::get(view, key)));
-        return results;
+    if view.options.value_size_soft_limit != u64::MAX {
+        return limited(view, keys, view.options.value_size_soft_limit);
     }
+    let mut results = Vec::with_capacity(keys.len());
+    each_group(view, keys, &mut results, |_| true);
+    results
+}
+
+/// The same in the order of keys, until values of more than `limit` bytes were found.
+///
+/// Source: RocksDB `MultiGetImpl`, where a group of up to 32 keys in tables may go further.
+#[cold]
+fn limited(view: &ReadView<'_>, keys: &[&[u8]], limit: u64) -> Vec<Result<Option<PinnedValue>>> {
+    let mut order: Vec<usize> = (0..keys.len()).collect();
+    order.sort_by(|a, b| view.cf.comparator.compare(keys[*a], keys[*b]));
+    let sorted: Vec<&[u8]> = order.iter().map(|place| keys[*place]).collect();
+    let (mut found, mut bytes) = (Vec::with_capacity(keys.len()), 0);
+    each_group(view, &sorted, &mut found, |group| {
+        for result in group {
+            if bytes > limit {
+                *result = Err(Error::new(ErrorKind::Aborted, ""));
+            } else if let Ok(Some(value)) = result {
+                bytes += value.len() as u64;
+            }
+        }
+        bytes <= limit
+    });
+    let mut results: Vec<_> = keys.iter().map(|_| Err(Error::new(ErrorKind::Aborted, ""))).collect();
+    order.into_iter().zip(found).for_each(|(place, result)| results[place] = result);
+    results
+}
+
+/// Adds the value of each key to `results`, until `goes_on` says of those of a group that it is enough.
+#[inline]
+fn each_group(
+    view: &ReadView<'_>,
+    keys: &[&[u8]],
+    results: &mut Vec<Result<Option<PinnedValue>>>,
+    mut goes_on: impl FnMut(&mut [Result<Option<PinnedValue>>]) -> bool,
+) {
     let reading = view.reading();
     for keys in keys.chunks(GROUP) {
-        if reading.loading.is_late(&*view.tables.monitor().clock) {
+        let done = results.len();
+        if view.is_stamped() {
+            results.extend(keys.iter().map(|key| get::get(view, key)));
+        } else if reading.loading.is_late(&*view.tables.monitor().clock) {
             // As in RocksDB: also what is in memory.
             let late = || Err(Error::new(ErrorKind::TimedOut, ""));
             results.extend(keys.iter().map(|_| late()));
         } else {
-            GroupGet { view, reading }.get(keys, &mut results);
+            GroupGet { view, reading }.get(keys, results);
+        }
+        if !goes_on(&mut results[done..]) {
+            return;
         }
     }
-    results
 }
 
 /// A group of keys that go together.
@@ -203,6 +243,10 @@ impl<'a> GroupGet<'a> {
         }
         let key = ongoing.lookup.key.user_key;
         let fetch = |index: &[u8]| self.view.fetch(key, index);
-        ongoing.lookup.finish(self.view.cf, fetch)?.map(|found| found.value(fetch)).transpose()
+        ongoing
+            .lookup
+            .finish((self.view.cf, self.view.watch), fetch)?
+            .map(|found| found.value(fetch))
+            .transpose()
     }
 }

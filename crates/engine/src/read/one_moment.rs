@@ -15,6 +15,7 @@ use super::counts;
 use super::cursor::Cursor;
 use super::multi_get::multi_get;
 use super::options::ReadOptions;
+use super::tier;
 use super::value::PinnedValue;
 use super::view::ReadView;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
@@ -83,6 +84,8 @@ pub fn multi_get_pairs(
         let places: Vec<usize> = (0..pairs.len()).filter(|&pair| of[pair] == number).collect();
         let keys: Vec<&[u8]> = places.iter().map(|&pair| pairs[pair].1).collect();
         let tables = &versions.ctx.tables;
+        let some = tier::of_lookups(&versions.ctx, cf, sources, options);
+        let sources = some.as_ref().unwrap_or(sources);
         let view = ReadView { tables, cf, sources, seq, options, watch };
         let found = multi_get(&view, &keys);
         places.into_iter().zip(found).for_each(|(pair, value)| results[pair] = value);

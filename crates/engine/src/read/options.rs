@@ -40,7 +40,7 @@ impl fmt::Debug for TableFilter {
     }
 }
 
-/// The effort that a read may make to find its answer.
+/// The sources that a read may ask, and the effort that it may make.
 ///
 /// ```
 /// use outcrop::{Db, Env, ErrorKind, ReadOptions, ReadTier};
@@ -62,6 +62,11 @@ pub enum ReadTier {
     /// Look into memory alone: a block that is neither in a memtable nor in the cache ends the read, or the scan, with Incomplete. With
     /// `max_open_files` of 0 or more a table that is not open is opened, which reads its file.
     Cached,
+    /// Look for what is durable, or will be once WALs are synced: as soon as anything was written without a WAL since the database was opened,
+    /// lookups pass over memtables. Iterators are refused with NotSupported.
+    Persisted,
+    /// Iterators look into memtables alone; lookups look everywhere.
+    MemTables,
 }
 
 /// How a read is done: the moment, the bounds of a scan, and what it leaves in the cache.
@@ -95,12 +100,15 @@ pub struct ReadOptions {
     pub total_order_seek: bool,
     /// Bytes an iterator reads ahead; 0: it grows on its own while access is sequential.
     pub readahead_size: usize,
-    /// The effort that the read may make. Default [`ReadTier::All`].
+    /// The sources that the read may ask, and its effort. Default [`ReadTier::All`].
     pub tier: ReadTier,
     /// When the read must be over: microseconds since the Unix epoch, by the clock of the environment. After that nothing is read from a file: what
     /// is not in memory is TimedOut, and so are all keys of a `multi_get` that begins later. A read of a file that is under way is
     /// not given up, nor is opening a table (`max_open_files` of 0 or more). Default 0: never.
     pub deadline: u64,
+    /// Bytes of values after which a `multi_get` reads no more: the value that goes beyond it is still given, and keys after it, in the order of
+    /// the column family, are Aborted. Default [`u64::MAX`]: no limit.
+    pub value_size_soft_limit: u64,
     /// Range tombstones count for nothing: keys that they delete may be found. Default false.
     pub ignore_range_deletions: bool,
     /// A positioning call of an iterator that passes over more entries than this, deleted or hidden ones, ends with Incomplete; the iterator can
@@ -140,6 +148,7 @@ impl ReadOptions {
         readahead_size: 0,
         tier: ReadTier::All,
         deadline: 0,
+        value_size_soft_limit: u64::MAX,
         ignore_range_deletions: false,
         max_skippable_internal_keys: 0,
         table_filter: None,
@@ -189,7 +198,7 @@ impl ReadOptions {
     #[cold]
     fn limited(&self) -> Loading {
         let loading = match self.tier {
-            ReadTier::All => self.unlimited(),
+            ReadTier::All | ReadTier::Persisted | ReadTier::MemTables => self.unlimited(),
             ReadTier::Cached => Loading::Never,
         };
         loading.until(self.deadline)

@@ -30,6 +30,7 @@ use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Watch};
 use parking_lot::{Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The parts that the leader of the write group owns.
 pub struct WriteCore {
@@ -259,7 +260,7 @@ impl CommitPipeline {
         let last = SeqNum(first.plus(count).0 - 1);
         core.last_seq = last;
         if options.disable_wal {
-            core.unlogged = true;
+            self.note_unlogged(&mut core);
         } else {
             self.log_group(&mut core, options, own, followers, count, watch)?;
         }
@@ -310,12 +311,24 @@ impl CommitPipeline {
         Ok(())
     }
 
+    /// A group is written without a WAL.
+    #[inline]
+    fn note_unlogged(&self, core: &mut WriteCore) {
+        if !core.unlogged {
+            core.unlogged = true;
+            // Relaxed: readers learn of the group after this, by its number.
+            self.ctx.has_unlogged.store(true, Ordering::Relaxed);
+        }
+    }
+
     /// Waits for tokens for a WAL record of `bytes`: once for the whole group, whose members all asked for that `priority`.
     /// Source: RocksDB `WriteGroupToWAL`, which writes the record at the leader's priority.
     #[cold]
     fn pace_record(&self, priority: IoPriority, bytes: u64) {
         if let Some(limiter) = &self.ctx.pacing.limiter {
-            limiter.request(bytes, priority, IoKind::Write);
+            let observer = self.ctx.pacing.observer.iter();
+            let granted = |granted| observer.clone().for_each(|observer| observer.granted(granted));
+            limiter.request_observed(bytes, priority, IoKind::Write, &granted);
         }
     }
 

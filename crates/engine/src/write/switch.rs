@@ -14,7 +14,19 @@ use crate::info_log::log_line;
 use crate::state::{CfState, DbState, LiveWal, SealedMemTable};
 use outcrop_base::{CfId, FileNumber, Result};
 use outcrop_memtable::MemTable;
+use outcrop_monitor::Ticker;
 use std::sync::Arc;
+
+/// The ticker of an atomic flush for `reason`.
+///
+/// Source: RocksDB `RecordAtomicFlushRequestReason`.
+fn atomic_request(reason: FlushReason) -> Ticker {
+    match reason {
+        FlushReason::WriteBufferFull => Ticker::AtomicFlushRequestReasonWriteBufferFull,
+        FlushReason::WriteBufferManager => Ticker::AtomicFlushRequestReasonWriteBufferManager,
+        _ => Ticker::AtomicFlushRequestReasonOther,
+    }
+}
 
 impl CommitPipeline {
     /// Seals what is full, and what holds back WALs that are too large together.
@@ -42,6 +54,9 @@ impl CommitPipeline {
             .collect();
         if sealing.is_empty() {
             return Ok(());
+        }
+        if all {
+            self.ctx.count(atomic_request(reason), 1);
         }
         self.switch_wal(core)?;
         // Before the state is locked: memory that was not made ready in time takes its time.

@@ -66,11 +66,12 @@ impl Targets {
         self.list.push(target);
     }
 
-    /// Removes that of column family `id`.
-    pub fn remove(&mut self, id: CfId) {
-        if let Ok(index) = self.list.binary_search_by_key(&id, |target| target.cf.id()) {
-            self.list.remove(index).memtable.count_sealed();
-        }
+    /// Removes that of column family `id`, and returns it.
+    pub fn remove(&mut self, id: CfId) -> Option<Target> {
+        let index = self.list.binary_search_by_key(&id, |target| target.cf.id()).ok()?;
+        let removed = self.list.remove(index);
+        removed.memtable.count_sealed();
+        Some(removed)
     }
 
     /// Puts the empty `fresh` in place of the memtable at `index`, which it returns.

@@ -6,7 +6,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 /// Why names stay 0: names without `rocksdb.`, or what they begin (`x.*`) or end (`*.x`) with. The first that fits is the reason.
-const REASONS: [(&str, &str); 19] = [
+const REASONS: [(&str, &str); 18] = [
     (
         "secondary.cache.* compressed.secondary.cache.* persistent.cache.* sim.block.cache.* row.cache.* read.amp.* \
          secondary_cache_hit_count compressed_sec_cache_* block_cache_standalone_handle_count block_cache_real_handle_count",
@@ -51,26 +51,18 @@ const REASONS: [(&str, &str); 19] = [
     ),
     ("compression.times.nanos", "tables are written by jobs: compaction.times.cpu_micros has it"),
     (
-        "rate.limiter.* number.rate_limiter.drains",
-        "limiters are shared by databases and count for themselves",
-    ),
-    (
         "error.handler.autoresume.retry.count",
         "attempts are counted together: error.handler.autoresume.retry.total.count",
     ),
+    ("file_ingestion_*", "ingestions are measured as a whole: ingest.external.file.run.time"),
     (
-        "backup.* checkpoint.* file_ingestion_*",
-        "jobs that users start are measured as a whole, by who starts them",
-    ),
-    (
-        "flush.reason.memtable_max_range_deletions atomic_flush.* memtable.payload.* memtable.garbage.* compaction.aborted \
+        "flush.reason.memtable_max_range_deletions atomic_flush.request.reason.memtable_max_range_deletions memtable.payload.* memtable.garbage.* compaction.aborted \
          subcompaction.setup.times.micros compaction.range_del.drop.obsolete",
         "of flushes and compactions no more is counted: events and LOG have each",
     ),
     (
-        "merge.operation.time.nanos filter.operation.time.nanos merge_operator_time_nanos number.merge.failures \
-         read.num.merge_operands internal_merge_point_lookup_count number.keys.updated internal_range_del_reseek_count",
-        "the time of the application's operators and filters is not measured, and no write is in place",
+        "filter.operation.time.nanos internal_merge_point_lookup_count number.keys.updated internal_range_del_reseek_count",
+        "the time of the application's filters is not measured, and no write is in place",
     ),
     (
         "blobdb.blob.file.* blobdb.compression.micros blobdb.decompression.micros blobdb.gc.num.new.files blob_checksum_time \

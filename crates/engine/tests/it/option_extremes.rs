@@ -167,6 +167,60 @@ fn options_of_a_column_family() {
     }
 }
 
+/// A switch may take a level away, or ask for one: what is right with seven levels may not be with one or two.
+#[test]
+fn switches_of_a_column_family_with_few_levels() {
+    for style in [CompactionStyle::Level, CompactionStyle::Universal, CompactionStyle::Fifo] {
+        for num_levels in [1, 2, 3] {
+            for row in CF_ROWS {
+                let few = ColumnFamilyOptions { compaction_style: style, num_levels, ..small() };
+                let is_switch = |value: &str| ["true", "false"].contains(&value);
+                let mut cf = few.clone();
+                let turned = if (row.get)(&few) == "true" { "false" } else { "true" };
+                if is_switch(&(row.get)(&few)) && (row.set)(&mut cf, turned).is_ok() {
+                    watch(
+                        &format!("{style:?} num_levels={num_levels} {}={turned}", row.name),
+                        creating(),
+                        cf,
+                    );
+                }
+            }
+        }
+    }
+}
+
+/// The other level is kept for what is ingested behind: tables are merged in L0, and become as few as the trigger says.
+#[test]
+fn two_levels_of_which_one_is_kept_for_data_behind() {
+    for (trigger, most) in [(1, 1), (4, 3)] {
+        let cf = ColumnFamilyOptions {
+            num_levels: 2,
+            allow_ingest_behind: true,
+            level0_file_num_compaction_trigger: trigger,
+            ..small()
+        };
+        watch(&format!("trigger {trigger}"), creating(), cf.clone());
+        let family = ColumnFamilyDescriptor::default_with(cf, ColumnFamilyParts::default());
+        let db =
+            Db::builder("/db").options(creating()).env(Env::memory()).column_family(family).open().unwrap();
+        for n in 0..30 {
+            let (key, value) = row(n);
+            db.put(key, value).unwrap();
+            db.flush().unwrap();
+        }
+        db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+        let tables = db.live_files();
+        assert!(tables.iter().all(|table| table.level == 0));
+        assert!(tables.len() <= most, "{} tables, and {trigger} start a compaction", tables.len());
+        db.compact_range(None, None).unwrap();
+        assert_eq!(db.live_files().len(), 1);
+        for n in 0..30 {
+            let (key, value) = row(n);
+            assert_eq!(db.get(key).unwrap().as_deref(), Some(&value[..]));
+        }
+    }
+}
+
 #[test]
 fn options_of_tables() {
     for row in TABLE_ROWS {

@@ -248,3 +248,95 @@ fn what_has_no_levels_has_one_path() {
     let error = try_open(&env, many, &small(CompactionStyle::Level)).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::NotSupported);
 }
+
+/// All files of the database at `from`, as `cp -r` copies them.
+fn copy(env: &Env, from: &str, to: &str) {
+    env.fs.create_dir_all(to.as_ref()).unwrap();
+    for name in env.fs.list(from.as_ref()).unwrap() {
+        let contents = env.fs.read_all(&Path::new(from).join(&name)).unwrap();
+        env.fs.replace(&Path::new(to).join(name), &Path::new(to).join("tmp"), &contents).unwrap();
+    }
+}
+
+fn open_at(path: &str, env: &Env, options: DbOptions) -> Result<Db> {
+    let family = small(CompactionStyle::Level);
+    let family = ColumnFamilyDescriptor::default_with(family, ColumnFamilyParts::default());
+    Db::builder(path).options(options).env(env.clone()).column_family(family).open()
+}
+
+#[test]
+fn a_copy_with_the_paths_of_its_source_is_refused_and_removes_nothing() {
+    let env = Env::memory();
+    let db = in_both(&env, &small(CompactionStyle::Level));
+    let expected = rows(&db);
+    db.create_checkpoint("/checkpoint").unwrap();
+    db.close().unwrap();
+    copy(&env, "/db", "/copy");
+    let db = open_at("/db", &env, with_paths(1 << 30)).unwrap();
+    // The copies do not know what the source writes from here on.
+    fill(&db, "newer");
+    let newer = rows(&db);
+    assert_ne!(newer, expected);
+    let files = || (data_files(&env, FAST), data_files(&env, LARGE));
+    let before = files();
+    for path in ["/copy", "/checkpoint"] {
+        let error = open_at(path, &env, with_paths(1 << 30)).err().expect("the source has them open");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{path}");
+    }
+    db.close().unwrap();
+    for path in ["/copy", "/checkpoint", "/new"] {
+        let error = open_at(path, &env, with_paths(1 << 30)).err().expect("they are the source's");
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{path}");
+        assert!(error.to_string().contains("/db") && error.to_string().contains("OWNER"), "{error}");
+        let error = Db::destroy_in(path, &with_paths(0), &env).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::InvalidArgument, "{path}");
+        assert_eq!(files(), before, "{path}");
+    }
+    let db = open_at("/checkpoint", &env, creating()).unwrap();
+    assert_eq!(rows(&db), expected, "without paths it is whole");
+    db.close().unwrap();
+    let db = open_at("/db", &env, with_paths(1 << 30)).unwrap();
+    assert_eq!(rows(&db), newer);
+}
+
+#[test]
+fn a_database_that_was_moved_has_its_paths_still() {
+    let env = Env::memory();
+    let db = in_both(&env, &small(CompactionStyle::Level));
+    let expected = rows(&db);
+    db.close().unwrap();
+    copy(&env, "/db", "/moved");
+    for name in env.fs.list("/db".as_ref()).unwrap() {
+        env.fs.remove_file(&Path::new("/db").join(name)).unwrap();
+    }
+    for _ in 0..2 {
+        let db = open_at("/moved", &env, with_paths(1 << 30)).unwrap();
+        assert_eq!(rows(&db), expected);
+        db.close().unwrap();
+    }
+    // It is the owner now: a database where it was has to have others.
+    assert!(open_at("/db", &env, with_paths(1 << 30)).is_err());
+    Db::destroy_in("/moved", &with_paths(0), &env).unwrap();
+    for dir in [FAST, LARGE] {
+        assert!(!env.fs.exists(dir.as_ref()).unwrap(), "{dir} is empty, and gone");
+    }
+}
+
+/// They were there when the directory was given to the database: RocksDB's, or another's.
+#[test]
+fn tables_that_were_there_before_the_database_stay() {
+    let env = Env::memory();
+    env.fs.create_dir_all(FAST.as_ref()).unwrap();
+    let table = |number: u64| Path::new(FAST).join(format!("{number:06}.sst"));
+    let create = |number| env.fs.create(&table(number), OpenWrite::default()).unwrap().close().unwrap();
+    create(3);
+    let db = open(&env, with_paths(1 << 30), &small(CompactionStyle::Level));
+    fill(&db, "a");
+    let newest = db.live_files()[0].number;
+    db.close().unwrap();
+    // A crash left this one.
+    create(newest + 1);
+    drop(open(&env, with_paths(1 << 30), &small(CompactionStyle::Level)));
+    let exists = |number| env.fs.exists(&table(number)).unwrap();
+    assert!(exists(3) && exists(newest) && !exists(newest + 1));
+}

@@ -2,9 +2,13 @@
 //! `track_and_verify_wals` so is one that was not synced, if another follows it.
 
 use crate::harness::{contents, creating, descriptor};
+use crate::wrapped_files::passed_on;
 use outcrop::options::DbOptions;
 use outcrop::*;
-use std::path::PathBuf;
+use outcrop_env::file_system::{FileLock, FileSystem, ReadFile, WriteFile};
+use outcrop_env::{OpenRead, OpenWrite};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex};
 
 fn tracking(on: bool) -> DbOptions {
     DbOptions { track_and_verify_wals_in_manifest: on, ..creating() }
@@ -183,4 +187,98 @@ fn a_wal_that_only_a_dropped_family_needed_is_not_missed() {
     let db = open(&["default", "flushed"]).unwrap();
     let flushed = db.column_family("flushed").unwrap();
     assert_eq!(contents(&db, &flushed, &ReadOptions::default()).len(), 2);
+}
+
+/// A column family that nothing was written to needs none, and then has the lowest number of all once something is.
+#[test]
+fn a_new_manifest_and_a_checkpoint_ask_for_no_wal_that_was_removed() {
+    let env = Env::memory();
+    let options = DbOptions { track_and_verify_wals: true, ..creating() };
+    let open = |path: &str, options: &DbOptions, names: &[&str]| {
+        let families = names.iter().map(|name| descriptor(name, &ColumnFamilyOptions::default()));
+        let families: Vec<_> = families.collect();
+        Db::builder(path).options(options.clone()).env(env.clone()).column_families(families).open()
+    };
+    let db = open("/db", &options, &["default", "late"]).unwrap();
+    let first = wals(&env)[0].clone();
+    db.put("a", "in a table").unwrap();
+    db.flush().unwrap();
+    db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    let late = db.column_family("late").unwrap();
+    db.put_cf(&late, "b", "in the second WAL").unwrap();
+    // With its WALs.
+    db.create_checkpoint_with("/copy", u64::MAX).unwrap();
+    // Each change begins another MANIFEST.
+    db.set_db_options(&[("max_manifest_file_size", "1")]).unwrap();
+    db.create_column_family("new").unwrap();
+    drop((late, db));
+    assert!(!wals(&env).contains(&first), "nobody needs it");
+    for (path, names) in [("/db", &["default", "late", "new"][..]), ("/copy", &["default", "late"])] {
+        let db = open(path, &options, names).unwrap();
+        assert!(db.get_cf(&db.column_family("late").unwrap(), "b").unwrap().is_some(), "{path}");
+    }
+}
+
+/// A file system in which the first opening of one file finds another written to.
+struct GrowingFs {
+    inner: Arc<dyn FileSystem>,
+    /// The file that is opened; the one that grows, and its contents from then on.
+    growth: Mutex<Option<(PathBuf, PathBuf, Vec<u8>)>>,
+}
+
+impl FileSystem for GrowingFs {
+    fn open_read(&self, path: &Path, options: OpenRead) -> Result<Arc<dyn ReadFile>> {
+        let mut growth = self.growth.lock().unwrap();
+        if let Some((_, grown, contents)) = growth.take_if(|(opened, ..)| opened == path) {
+            self.inner.replace(&grown, "/db/tmp".as_ref(), &contents)?;
+        }
+        self.inner.open_read(path, options)
+    }
+
+    fn create(&self, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        self.inner.create(path, options)
+    }
+
+    fn reuse(&self, old: &Path, path: &Path, options: OpenWrite) -> Result<Box<dyn WriteFile>> {
+        self.inner.reuse(old, path, options)
+    }
+
+    passed_on!();
+}
+
+/// Its end was in memory (`manual_wal_flush`) when the first WAL was read, and is there when the second says how long it is.
+#[test]
+fn a_wal_that_a_writer_ends_while_it_is_read_is_read_again() {
+    use WalRecoveryMode::{AbsoluteConsistency, PointInTimeRecovery, TolerateCorruptedTailRecords};
+    for mode in [PointInTimeRecovery, AbsoluteConsistency, TolerateCorruptedTailRecords] {
+        let env = Env::memory();
+        let options = DbOptions { track_and_verify_wals: true, wal_recovery_mode: mode, ..creating() };
+        let families = || {
+            let named = |name| descriptor(name, &ColumnFamilyOptions::default());
+            vec![named("default"), named("other")]
+        };
+        let db = Db::builder("/db").options(options.clone()).env(env.clone()).column_families(families());
+        let db = db.open().unwrap();
+        let other = db.column_family("other").unwrap();
+        for row in ["a", "b"] {
+            db.put_cf(&other, row, "in the first WAL").unwrap();
+        }
+        db.put("x", "flushed").unwrap();
+        db.flush().unwrap();
+        db.put_cf(&other, "c", "in the second").unwrap();
+        drop((other, db));
+        let files = wals(&env);
+        let whole = env.fs.read_all(&files[0]).unwrap();
+        // A type of 5 or more is that of a record in a log that may be recycled.
+        let header = if whole[6] >= 5 { 11 } else { 7 };
+        let record = header + usize::from(u16::from_le_bytes([whole[4], whole[5]]));
+        assert!(whole.len() > record);
+        env.fs.replace(&files[0], "/db/tmp".as_ref(), &whole[..record]).unwrap();
+        let growth = Mutex::new(Some((files[1].clone(), files[0].clone(), whole)));
+        let env = Env::with_file_system(Arc::new(GrowingFs { inner: env.fs.clone(), growth }));
+        let db = Db::builder("/db").options(options).env(env).column_families(families());
+        let db = db.open_read_only().unwrap();
+        let other = db.column_family("other").unwrap();
+        assert_eq!(contents(&db, &other, &ReadOptions::default()).len(), 3, "{mode:?}");
+    }
 }

@@ -132,6 +132,7 @@ pub(super) const PASSED: &[Passed] = &[
     Passed("manual_wal_flush", "0", None, "manual_wal_flush", Kind::Switch),
     Passed("avoid_flush_during_recovery", "0", None, "avoid_flush_during_recovery", Kind::Switch),
     Passed("avoid_flush_during_shutdown", "0", None, "avoid_flush_during_shutdown", Kind::Switch),
+    Passed("track_and_verify_wals", "0", None, "track_and_verify_wals", Kind::Switch),
     Passed("track_and_verify_wals_in_manifest", "0", None, "track_and_verify_wals_in_manifest", Kind::Switch),
     Passed("report_bg_io_stats", "0", None, "report_bg_io_stats", Kind::Switch),
     Passed("inplace_update_support", "0", None, "inplace_update_support", Kind::Switch),

@@ -77,7 +77,7 @@ const MISSING: &[&str] = &[
     "super_block_alignment_space_overhead_ratio", "table_cache_numshardbits",
     "thread_status_per_interval", "tiered_adm_policy", "time_range", "tolerate_io_errors_for_remote_dbs",
     "total_order_seek", "trace_file", "trace_replay_fast_forward", "trace_replay_threads",
-    "track_and_verify_wals", "transaction_lock_timeout", "transaction_set_snapshot", "transaction_sleep",
+    "transaction_lock_timeout", "transaction_set_snapshot", "transaction_sleep",
     "truth_db", "ttl_seconds", "uncache_aggressiveness", "uniform_cv_threshold",
     "universal_max_read_amp", "universal_reduce_file_locking", "unordered_write", "use_adaptive_mutex",
     "use_blob_db", "use_block_based_filter", "use_cache_jemalloc_no_dump_allocator",

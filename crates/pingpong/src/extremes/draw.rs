@@ -509,6 +509,9 @@ pub fn once_failed() -> Vec<Case> {
             "level0_file_num_compaction_trigger=1",
         ],
         &["compaction_pri=kRoundRobin", "target_file_size_base=8192", "max_bytes_for_level_base=16384"],
+        // No level below L0 to compact into.
+        &["num_levels=2", "cf_allow_ingest_behind=true"],
+        &["num_levels=2", "cf_allow_ingest_behind=true", "level0_file_num_compaction_trigger=1"],
     ];
     let case = |list: &&[&str]| {
         let buffers = ["write_buffer_size=65536", "level0_file_num_compaction_trigger=2"];

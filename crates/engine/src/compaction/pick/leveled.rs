@@ -32,6 +32,8 @@ impl Style for Leveled {
         let shape = LevelShape::of(version, options);
         let urgent =
             shape.scores(version, options, input.busy).first().is_some_and(|(score, _)| *score >= 1.0);
+        // Tables that are merged in L0 stay there: one alone may reach the trigger, and nothing makes it less.
+        let urgent = urgent && (shape.base_level > 0 || pick_within_l0(input).is_some());
         Debt {
             needs_compaction: urgent || pick_marked(input, &shape).is_some(),
             pending_bytes: shape.pending_bytes(version, options),
@@ -96,9 +98,13 @@ fn pick_from(
         return None;
     }
     let last = last_level(input);
+    let (l0, within_l0) = (&input.version.levels[0].files, shape.base_level == 0);
     let wanted = |file: &Arc<TableFile>| marked.contains(&file.number) && !input.is_busy(file);
     input.version.files().filter(|(_, file)| wanted(file)).find_map(|(level, file)| match level {
-        0 => complete(input, 0, input.version.levels[0].files.to_vec(), shape.base_level, reason),
+        // Old or marked, one table alone would be written anew and be old or marked again.
+        0 if within_l0 && (reason == Reason::Ttl || reason == Reason::Marked && l0.len() == 1) => None,
+        0 if within_l0 => rewrite(input, 0, l0.to_vec(), reason),
+        0 => complete(input, 0, l0.to_vec(), shape.base_level, reason),
         _ => {
             let start = clean_cut(input, level, vec![file.clone()]);
             if reason == Reason::Ttl && level >= last {
@@ -119,7 +125,7 @@ fn last_level(input: &PickInput<'_>) -> usize {
     levels.iter().rposition(|level| !level.files.is_empty()).unwrap_or(0)
 }
 
-/// `files` of `level` back into it. `None` if a table is busy.
+/// `files` of `level` back into it, those of L0 all of them. `None` if a table is busy.
 pub fn rewrite(input: &PickInput<'_>, level: usize, files: Files, reason: Reason) -> Option<Compaction> {
     let mut compaction = complete(input, level, files, level, reason)?;
     // Start and output level are one: the output level's tables are the start level's.
@@ -127,11 +133,19 @@ pub fn rewrite(input: &PickInput<'_>, level: usize, files: Files, reason: Reason
         compaction.inputs.remove(0);
     }
     compaction.work = Work::Merge;
+    if level == 0 {
+        // One table: several would be as many sorted runs.
+        compaction.target_file_size = u64::MAX;
+        compaction.grandparents.clear();
+    }
     Some(compaction)
 }
 
 /// All of L0 into the base level; only one such compaction runs at a time, because L0 tables overlap.
 fn pick_l0(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
+    if shape.base_level == 0 {
+        return pick_within_l0(input);
+    }
     let files = &input.version.levels[0].files;
     if files.is_empty() || input.any_busy(files) {
         return pick_intra_l0(input);
@@ -168,6 +182,21 @@ fn deepen(input: &PickInput<'_>, shape: &LevelShape, compaction: Compaction) -> 
     let all: Files = all.into_iter().chain(added.iter().cloned()).collect();
     let inputs = compaction.inputs.into_iter().chain(level_files(below, added)).collect();
     merge(input, compaction.reason, inputs, below, &all)
+}
+
+/// The newest tables of L0 where no other level is to be filled: the only other one is kept for data that is ingested behind.
+fn pick_within_l0(input: &PickInput<'_>) -> Option<Compaction> {
+    let files = &input.version.levels[0].files;
+    if input.any_busy(files) {
+        return None;
+    }
+    let run = cheapest_run(files, u64::MAX).to_vec();
+    let inputs = vec![LevelFiles { level: 0, files: run.clone() }];
+    (run.len() > 1).then(|| Compaction {
+        target_file_size: u64::MAX,
+        grandparents: Vec::new(),
+        ..merge(input, Reason::L0Files, inputs, 0, &run)
+    })
 }
 
 /// While the base level is busy, the newest idle L0 tables are merged into one, so that reads touch fewer.

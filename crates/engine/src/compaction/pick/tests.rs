@@ -130,6 +130,37 @@ fn nothing_is_picked_without_a_style() {
 }
 
 #[test]
+fn tables_are_merged_in_l0_where_data_behind_has_the_only_other_level() {
+    let none = BTreeSet::new();
+    for dynamic in [false, true] {
+        let base = ColumnFamilyOptions {
+            allow_ingest_behind: true,
+            level_compaction_dynamic_level_bytes: dynamic,
+            // Bytes make nothing due that would not make them less.
+            max_bytes_for_level_base: 1,
+            ..ColumnFamilyOptions::default()
+        };
+        let picked = |drawing: &str, arguments: &str| {
+            answer(&Version::parse(drawing, 2), &none, arguments, &base).replace(" (plain)", "")
+        };
+        let three = "L0: 9[a..z],size=1 8[a..z],size=1 7[a..z],size=100\nL1: 3[a..z]";
+        let (few, many) = ("level0_file_num_compaction_trigger=2", "level0_file_num_compaction_trigger=4");
+        assert_eq!(picked(three, few), "L0 -> L0: inputs 9 8 [L0Files]");
+        assert_eq!(picked(three, many), "none");
+        assert_eq!(picked(three, "level0_file_num_compaction_trigger=-1"), "none");
+        let marked = |kind: &str| format!("{many} marks={kind}:8");
+        assert_eq!(picked(three, &marked("requested")), "L0 -> L0: inputs 9 8 7 [Marked]");
+        assert_eq!(picked(three, &marked("periodic")), "L0 -> L0: inputs 9 8 7 [Periodic]");
+        assert_eq!(picked(three, &marked("expired")), "none");
+        // One table is as few as there can be.
+        let one = "L0: 8[a..z]";
+        assert_eq!(picked(one, "level0_file_num_compaction_trigger=1"), "none");
+        assert_eq!(picked(one, &marked("requested")), "none");
+        assert_eq!(picked(one, &marked("periodic")), "L0 -> L0: inputs 8 [Periodic] (bottommost)");
+    }
+}
+
+#[test]
 fn everything_goes_to_the_last_level_or_back_into_it() {
     let options = ColumnFamilyOptions { compaction_style: CompactionStyle::Universal, ..Default::default() };
     let marks = Marks::default();
