@@ -6,6 +6,7 @@ use crate::column_family::ColumnFamily;
 use crate::events::sink::Events;
 use crate::info_log::InfoLog;
 use crate::objects::{DbObjects, Pacing};
+use crate::scrub::scrubber::Scrubber;
 use crate::table_cache::TableCache;
 use arc_swap::ArcSwap;
 use outcrop_base::{Error, ErrorKind, Result};
@@ -64,6 +65,8 @@ pub struct DbContext {
     pub memtable_pool: Arc<MemTablePool>,
     /// The sink of events, if somebody listens.
     pub events: Events,
+    /// Verifies its files from time to time.
+    pub scrub: Scrubber,
     /// When the archive of WALs was looked at last, seconds since the epoch.
     pub archive_purged: AtomicU64,
     /// The database closes: compactions end.
@@ -111,6 +114,7 @@ impl DbContext {
             monitor,
             info_log,
             memtable_pool,
+            scrub: Scrubber::default(),
             archive_purged: AtomicU64::new(0),
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
