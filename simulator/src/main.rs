@@ -28,7 +28,7 @@ use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What a history may take: one of which nothing runs waits for something that is no step. The longest have thirty million steps, at more
+/// The patience with a history: one of which nothing runs waits for something that is no step. The longest have thirty million steps, at more
 /// than a hundred thousand for a second of processor time.
 const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(1800) };
 /// How often it is looked at.

@@ -325,7 +325,7 @@ impl Db {
         self.core().ctx.scrub.options()
     }
 
-    /// What verifying in the background has done since the database was opened.
+    /// The figures of verifying in the background since the database was opened.
     pub fn scrub_progress(&self) -> ScrubProgress {
         self.core().ctx.scrub.figures.progress()
     }

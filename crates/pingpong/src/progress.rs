@@ -14,7 +14,7 @@ const LONGEST_LOOK: Duration = Duration::from_secs(1);
 /// Of an idle time one part in so many may be processor time.
 const NEXT_TO_NOTHING: u64 = 100;
 
-/// What a process may take without getting on.
+/// The patience with a process that does not get on.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
     /// Time in which nothing of it runs.
@@ -30,7 +30,7 @@ pub struct Sample {
     pub ticks: u64,
     /// A thread runs or would.
     pub wants_to_run: bool,
-    /// What came of it so far.
+    /// Events that came of it so far.
     pub events: u64,
 }
 

@@ -34,7 +34,7 @@ impl Scratch {
         let unique = name.rsplit('-').next().unwrap_or_default();
         let dir = root.join(format!("{PREFIX}{what}-{unique}"));
         std::fs::rename(made.path(), &dir).map_err(named)?;
-        // What it names is gone.
+        // The name it has is gone.
         let _ = made.keep();
         Ok(Scratch { dir, _lock: lock })
     }

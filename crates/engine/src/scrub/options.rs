@@ -1,4 +1,4 @@
-//! What the application says and is told about the scrubber.
+//! Options, figures and findings of the scrubber, as the application sees them.
 
 use outcrop_base::{Error, Result};
 use std::path::PathBuf;
@@ -46,7 +46,7 @@ impl ScrubOptions {
     }
 }
 
-/// What the scrubber has done since the database was opened: [`Db::scrub_progress`](crate::Db::scrub_progress).
+/// Figures of the scrubber since the database was opened: [`Db::scrub_progress`](crate::Db::scrub_progress).
 ///
 /// ```
 /// # use outcrop::{Db, Env};

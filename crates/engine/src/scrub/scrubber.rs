@@ -22,7 +22,7 @@ pub struct Scrubber {
     running: AtomicBool,
     /// Which file it is at. Held across the reads of a step.
     pub work: Mutex<Work>,
-    /// What it has done.
+    /// Its figures.
     pub figures: Figures,
 }
 
@@ -43,7 +43,7 @@ impl Default for Scrubber {
 pub struct Work {
     /// When each file had its turn.
     pub plan: Plan,
-    /// What may be read.
+    /// The bytes that may be read.
     pub budget: Budget,
     /// The file that is being read.
     pub current: Option<Current>,

@@ -23,7 +23,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What a writer may take until it has opened its database.
+/// The patience with a writer until it has opened its database.
 const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(600) };
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(500);

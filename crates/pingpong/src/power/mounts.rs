@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 const BUSY: Duration = Duration::from_secs(60);
 /// How long until a busy one is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
-/// What `mount` says where the file system itself refuses what is on the disk.
+/// Words of `mount` where the file system itself refuses what is on the disk.
 const REFUSALS: [&str; 3] = ["superblock", "Structure needs cleaning", "Input/output error"];
 
 /// Large enough for every file system below; what is not written takes no memory.

@@ -211,7 +211,7 @@ impl Seen<'_> {
         })?;
         self.judge_rows(&story, &found, of_reference.as_ref(), reference, tally)?;
         self.families(&story, &ours)?;
-        // What RocksDB refuses it has to open once Outcrop has recovered it.
+        // RocksDB has to open what it refuses once Outcrop has recovered it.
         if self.random.one_in(3) || (self.ours && of_reference.is_err()) {
             tally.crossed += 1;
             let again = self.read(reference, &ours);

@@ -26,7 +26,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::Duration;
 
-/// What a writer may take between two records of its disk. A history takes seconds.
+/// The patience with a writer between two records of its disk. A history takes seconds.
 const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(600) };
 
 /// Runs a writer to its end in the mounted file system `dir`; `records` counts what its disk was asked for.

@@ -28,7 +28,7 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// What a child may take for a cycle: a second or two of processor time is usual.
+/// The patience with a child for a cycle: a second or two of processor time is usual.
 const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(1200) };
 /// How often it is looked at.
 const LOOK: Duration = Duration::from_millis(500);
