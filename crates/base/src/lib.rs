@@ -26,7 +26,7 @@ pub use comparator::{Comparator, UserComparator};
 pub use error::{Error, ErrorKind, Result};
 pub use keys::{LookupKey, ParsedKey, SeqNum, ValueType};
 pub use merge_operator::MergeOperator;
-pub use numbers::FileNumber;
+pub use numbers::{CfId, FileNumber};
 pub use prefix_extractor::{PrefixExtractor, UserPrefixExtractor};
 pub use range_tombstone::{Bound, Fragment, Fragments, RangeTombstone, Span};
 pub use timestamp::Timestamp;

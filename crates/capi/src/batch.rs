@@ -5,7 +5,9 @@ use crate::db::rocksdb_column_family_handle_t;
 use crate::memory::{Errptr, give_back, hand_out, report, slice};
 use crate::settings::{Fate, Note};
 use libc::{c_char, c_int, c_void, size_t};
-use outcrop::{ColumnFamily, Error, ErrorKind, Result, SavePoint, TIMESTAMP_LEN, Timestamp, WriteBatch};
+use outcrop::{
+    CfId, ColumnFamily, Error, ErrorKind, Result, SavePoint, TIMESTAMP_LEN, Timestamp, WriteBatch,
+};
 use std::collections::BTreeSet;
 
 #[derive(Default)]
@@ -50,7 +52,7 @@ impl rocksdb_writebatch_t {
     /// family nothing is added, as in RocksDB, if the batch was not made for its timestamps.
     #[cold]
     fn add_unset(&mut self, cf: &ColumnFamily, add: impl FnOnce(&mut WriteBatch)) {
-        if cf.id() == 0 && !self.default_stamped {
+        if cf.id() == CfId(0) && !self.default_stamped {
             return;
         }
         self.add(|batch| {
@@ -478,7 +480,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_update_timestamps(
             let mut stamped = BTreeSet::new();
             for record in batch.iter() {
                 let cf = record?.cf;
-                match get_ts_size(state, cf) {
+                match get_ts_size(state, cf.0) {
                     0 => {}
                     size_t::MAX => return Err(Error::new(ErrorKind::NotFound, "")),
                     len if len != ts_len => return Err(Error::invalid_argument("timestamp size mismatch")),

@@ -6,7 +6,7 @@
 
 use crate::batch::rocksdb_writebatch_t;
 use libc::{c_char, c_void, size_t};
-use outcrop::{Op, Record, WriteBatch};
+use outcrop::{CfId, Op, Record, WriteBatch};
 
 type Bytes = *const c_char;
 pub(crate) type Put = unsafe extern "C-unwind" fn(*mut c_void, Bytes, size_t, Bytes, size_t);
@@ -102,17 +102,20 @@ pub(crate) unsafe fn iterate(
                     }
                     true
                 }
-                Entry::Write(Record { cf: 0, op: Op::Put { key, value } }) => {
+                Entry::Write(Record { cf: CfId::DEFAULT, op: Op::Put { key, value } }) => {
                     let ((key, key_len), (value, value_len)) = (parts(key), parts(value));
                     put(state, key, key_len, value, value_len);
                     true
                 }
-                Entry::Write(Record { cf: 0, op: Op::Delete { key } }) => {
+                Entry::Write(Record { cf: CfId::DEFAULT, op: Op::Delete { key } }) => {
                     let (key, key_len) = parts(key);
                     deleted(state, key, key_len);
                     true
                 }
-                Entry::Write(Record { cf: 0, op: Op::SingleDelete { .. } | Op::Merge { .. } }) => true,
+                Entry::Write(Record {
+                    cf: CfId::DEFAULT,
+                    op: Op::SingleDelete { .. } | Op::Merge { .. },
+                }) => true,
                 Entry::Write(_) => false,
             }
         }
@@ -140,20 +143,20 @@ unsafe fn iterate_cf(
                 }
                 Entry::Write(Record { cf, op: Op::Put { key, value } }) => {
                     let ((key, key_len), (value, value_len)) = (parts(key), parts(value));
-                    put(state, cf, key, key_len, value, value_len);
+                    put(state, cf.0, key, key_len, value, value_len);
                     true
                 }
                 Entry::Write(Record { cf, op: Op::Merge { key, operand } }) => {
                     let ((key, key_len), (operand, operand_len)) = (parts(key), parts(operand));
-                    merge(state, cf, key, key_len, operand, operand_len);
+                    merge(state, cf.0, key, key_len, operand, operand_len);
                     true
                 }
                 Entry::Write(Record { cf, op: Op::Delete { key } }) => {
                     let (key, key_len) = parts(key);
-                    deleted(state, cf, key, key_len);
+                    deleted(state, cf.0, key, key_len);
                     true
                 }
-                Entry::Write(Record { cf: 0, op: Op::SingleDelete { .. } }) => true,
+                Entry::Write(Record { cf: CfId::DEFAULT, op: Op::SingleDelete { .. } }) => true,
                 Entry::Write(_) => false,
             }
         }

@@ -133,7 +133,7 @@ impl rocksdb_compactionjobinfo_t {
 }
 
 getters! { rocksdb_compactionjobinfo_t:
-    rocksdb_compactionjobinfo_cf_id -> u32 |o| o.info.cf_id;
+    rocksdb_compactionjobinfo_cf_id -> u32 |o| o.info.cf_id.0;
     rocksdb_compactionjobinfo_cf_name text |o| o.info.cf_name.as_bytes();
     rocksdb_compactionjobinfo_thread_id -> u64 |o| o.info.thread_id;
     rocksdb_compactionjobinfo_job_id -> c_int |o| o.info.job_id;
@@ -251,7 +251,7 @@ impl rocksdb_subcompactionjobinfo_t {
 }
 
 getters! { rocksdb_subcompactionjobinfo_t:
-    rocksdb_subcompactionjobinfo_cf_id -> u32 |o| o.info.cf_id;
+    rocksdb_subcompactionjobinfo_cf_id -> u32 |o| o.info.cf_id.0;
     rocksdb_subcompactionjobinfo_cf_name text |o| o.info.cf_name.as_bytes();
     rocksdb_subcompactionjobinfo_thread_id -> u64 |o| o.info.thread_id;
     rocksdb_subcompactionjobinfo_job_id -> c_int |o| o.info.job_id;

@@ -220,7 +220,7 @@ pub unsafe extern "C" fn rocksdb_column_family_handle_destroy(cf: *mut rocksdb_c
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_column_family_handle_get_id(cf: *mut rocksdb_column_family_handle_t) -> u32 {
-    boundary!((*cf).0.id())
+    boundary!((*cf).0.id().0)
 }
 
 #[unsafe(no_mangle)]

@@ -86,7 +86,7 @@ impl rocksdb_flushjobinfo_t {
 }
 
 getters! { rocksdb_flushjobinfo_t:
-    rocksdb_flushjobinfo_cf_id -> u32 |o| o.info.cf_id;
+    rocksdb_flushjobinfo_cf_id -> u32 |o| o.info.cf_id.0;
     rocksdb_flushjobinfo_cf_name text |o| o.info.cf_name.as_bytes();
     rocksdb_flushjobinfo_file_path text |o| path_bytes(&o.info.file_path);
     rocksdb_flushjobinfo_file_number -> u64 |o| o.info.file_number;

@@ -4,7 +4,7 @@
 //! Source: RocksDB `include/rocksdb/table_properties.h`, `utilities/table_properties_collectors/compact_on_deletion_collector.cc`.
 
 use outcrop_base::keys::split;
-use outcrop_base::{Error, Result, SeqNum, ValueType};
+use outcrop_base::{CfId, Error, Result, SeqNum, ValueType};
 use outcrop_table::TableWriter;
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ pub trait TablePropertiesCollectorFactory: Send + Sync {
 
     /// The collector of one table of a column family; `None`: it has none. `level` is where a compaction writes the table, 0 for a flush,
     /// `None` for a file made for ingestion.
-    fn create(&self, column_family: u32, level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>>;
+    fn create(&self, column_family: CfId, level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>>;
 }
 
 /// Told of the entries of one table, in the order of the keys. One that fails is left out: the table is written without it, and LOG says so.
@@ -162,7 +162,7 @@ impl Collectors {
     /// Those of `factories`; `None` if there are none at all.
     pub fn new(
         factories: &[Arc<dyn TablePropertiesCollectorFactory>],
-        column_family: u32,
+        column_family: CfId,
         level: Option<usize>,
     ) -> Option<Collectors> {
         if factories.is_empty() {
@@ -253,7 +253,7 @@ impl TablePropertiesCollectorFactory for CompactOnDeletion {
         "CompactOnDeletionCollector"
     }
 
-    fn create(&self, _: u32, _: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>> {
+    fn create(&self, _: CfId, _: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>> {
         let per_bucket = self.window_size.div_ceil(BUCKETS);
         let by_ratio = self.deletion_ratio > 0.0 && self.deletion_ratio <= 1.0;
         if per_bucket == 0 && !by_ratio {
@@ -354,7 +354,7 @@ mod tests {
     /// The verdict of `rules` on a table with these entries: `d` a deletion, anything else a value; each is ten
     /// bytes.
     fn marks(rules: CompactOnDeletion, entries: &str) -> bool {
-        let Some(mut collector) = rules.create(0, None) else { return false };
+        let Some(mut collector) = rules.create(CfId(0), None) else { return false };
         for (at, entry) in entries.chars().enumerate() {
             let kind = if entry == 'd' { EntryKind::Delete } else { EntryKind::Put };
             collector.add(b"k", b"", kind, SeqNum(1), at as u64 * 10).unwrap();

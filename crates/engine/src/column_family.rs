@@ -7,8 +7,8 @@ use crate::superversion::{SuperVersion, SuperVersionCell};
 use arc_swap::{ArcSwap, ArcSwapOption};
 use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
 use outcrop_base::{
-    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, MergeOperator, PrefixExtractor,
-    Result, Timestamp,
+    CfId, CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, MergeOperator,
+    PrefixExtractor, Result, Timestamp,
 };
 use outcrop_cache::Cache;
 use outcrop_memtable::{MemTable, MemTablePool};
@@ -214,7 +214,7 @@ impl From<&ColumnFamilyDescriptor> for ColumnFamilyDescriptor {
 /// # outcrop::Result::Ok(())
 /// ```
 pub struct ColumnFamily {
-    id: u32,
+    id: CfId,
     name: String,
     /// Order of stored keys.
     pub comparator: Comparator,
@@ -281,7 +281,7 @@ pub(crate) fn new_memtable(
 
 impl ColumnFamily {
     pub(crate) fn new(
-        id: u32,
+        id: CfId,
         descriptor: &ColumnFamilyDescriptor,
         superversion: Arc<SuperVersion>,
         memtable_pool: &Arc<MemTablePool>,
@@ -326,7 +326,7 @@ impl ColumnFamily {
     }
 
     /// The id records carry in the WAL and the MANIFEST.
-    pub fn id(&self) -> u32 {
+    pub fn id(&self) -> CfId {
         self.id
     }
 

@@ -18,7 +18,7 @@ use crate::write::pipeline::{CommitPipeline, WriteCore};
 use crate::write::targets::{Target, Targets};
 use crate::write::wal::{ClosedWals, Wal};
 use arc_swap::ArcSwap;
-use outcrop_base::SeqNum;
+use outcrop_base::{CfId, SeqNum};
 use outcrop_env::FileLock;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -26,7 +26,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 /// The column families of an open database, by id.
-pub type Registry = BTreeMap<u32, ColumnFamilyHandle>;
+pub type Registry = BTreeMap<CfId, ColumnFamilyHandle>;
 
 /// The owners of one open database. Locks and their order are listed in ARCHITECTURE.md.
 pub struct Core {
@@ -93,12 +93,12 @@ impl Core {
     }
 
     /// The open column family of that id.
-    pub fn column_family(&self, id: u32) -> Option<ColumnFamilyHandle> {
+    pub fn column_family(&self, id: CfId) -> Option<ColumnFamilyHandle> {
         self.registry.load().get(&id).cloned()
     }
 
     /// The ids of all column families.
-    pub fn column_family_ids(&self) -> Vec<u32> {
+    pub fn column_family_ids(&self) -> Vec<CfId> {
         self.registry.load().keys().copied().collect()
     }
 

@@ -16,7 +16,7 @@ use crate::features::read_only::{self, Secondary};
 use crate::info_log::{LogLevel, log_at};
 use crate::snapshots::Snapshot;
 use crate::stopping;
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{CfId, Error, Result, SeqNum};
 use std::sync::Arc;
 
 /// An open database. All methods may be called from any number of threads; share it by reference or in an `Arc`. Dropping it closes it:
@@ -48,7 +48,7 @@ impl Db {
     }
 
     pub(crate) fn new(core: Arc<Core>, secondary: Option<Secondary>) -> Db {
-        let default_cf = core.column_family(0).expect("the default column family exists");
+        let default_cf = core.column_family(CfId::DEFAULT).expect("the default column family exists");
         Db { core, default_cf, secondary, closes: true }
     }
 

@@ -6,7 +6,7 @@ use crate::info_log::log_line;
 use crate::snapshots::SnapshotList;
 use crate::version_set::VersionSet;
 use crate::write::wal::ClosedWals;
-use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_base::{CfId, Error, ErrorKind, Result};
 use std::cell::Cell;
 use std::sync::Arc;
 
@@ -40,7 +40,7 @@ pub struct JobInfo {
     /// The kind of the job.
     pub kind: JobKind,
     /// Ids of the column families it is for.
-    pub column_families: Vec<u32>,
+    pub column_families: Vec<CfId>,
     /// A description of the job, for people.
     pub what: String,
 }

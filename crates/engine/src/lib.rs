@@ -190,8 +190,9 @@ pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKi
 pub use objects::DbObjects;
 pub use outcrop_base::timestamp::TIMESTAMP_LEN;
 pub use outcrop_base::{
-    CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext, FilterDecision,
-    MergeOperator, PrefixExtractor, Result, SeqNum, Timestamp, UserComparator, UserPrefixExtractor,
+    CfId, CompactionFilter, CompactionFilterFactory, Comparator, Error, ErrorKind, FilterContext,
+    FilterDecision, MergeOperator, PrefixExtractor, Result, SeqNum, Timestamp, UserComparator,
+    UserPrefixExtractor,
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;

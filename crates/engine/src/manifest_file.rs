@@ -2,7 +2,7 @@
 
 use crate::context::DbContext;
 use crate::state::DbState;
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{CfId, Error, Result, SeqNum};
 use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_monitor::{HistogramKind, Monitor, Watch};
 
@@ -59,7 +59,7 @@ pub fn snapshot_edits(
     }
     for (id, cf) in &state.column_families {
         let mut edit = VersionEdit::for_column_family(*id);
-        edit.column_family_add = (*id != 0).then(|| cf.cf.name().to_string());
+        edit.column_family_add = (*id != CfId::DEFAULT).then(|| cf.cf.name().to_string());
         edit.comparator = Some(cf.cf.comparator.name().to_string());
         edit.persist_timestamps = Some(true);
         edits.push(edit);
@@ -77,7 +77,7 @@ pub fn snapshot_edits(
         tables.compact_cursors =
             cf.version.compact_cursors.iter().map(|(level, key)| (*level, key.clone())).collect();
         tables.new_files = cf.version.files().map(|(level, file)| (level as u32, file.clone())).collect();
-        if *id == 0 {
+        if *id == CfId::DEFAULT {
             tables.next_file_number = Some(ctx.next_file_number());
             tables.last_sequence = Some(last_seq);
             tables.max_column_family = Some(state.max_column_family);

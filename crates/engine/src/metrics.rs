@@ -13,6 +13,7 @@ use crate::column_family::ColumnFamily;
 use crate::core::Core;
 use crate::properties::property_int;
 use crate::state::CfState;
+use outcrop_base::CfId;
 use outcrop_cache::Cache;
 use outcrop_monitor::{HistogramKind, Statistics, Ticker};
 use std::fmt::Write;
@@ -113,7 +114,7 @@ pub fn metrics(core: &Core) -> String {
     levels.iter().for_each(|(label, files, _)| text.sample("outcrop_level_files", label, *files as f64));
     text.head("gauge", "outcrop_level_bytes", "bytes", "Bytes of the tables of each level");
     levels.iter().for_each(|(label, _, bytes)| text.sample("outcrop_level_bytes", label, *bytes as f64));
-    if let Some(default) = families.get(&0) {
+    if let Some(default) = families.get(&CfId::DEFAULT) {
         for (property, name, unit, help) in OF_DATABASE {
             if let Some(value) = property_int(core, default, &format!("rocksdb.{property}")) {
                 text.head("gauge", &format!("outcrop_{name}"), unit, help);

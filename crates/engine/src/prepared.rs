@@ -11,7 +11,7 @@
 
 use crate::batch::apply::insert;
 use crate::batch::codec::{self, Item, Marker, Record, WriteBatch};
-use outcrop_base::{Error, FileNumber, Result, SeqNum};
+use outcrop_base::{CfId, Error, FileNumber, Result, SeqNum};
 use outcrop_memtable::MemTable;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -94,7 +94,7 @@ impl PreparedTransactions {
         bytes: &[u8],
         first: SeqNum,
         wal: FileNumber,
-        memtable_of: impl Fn(u32) -> Option<&'m MemTable>,
+        memtable_of: impl Fn(CfId) -> Option<&'m MemTable>,
     ) -> Result<u64> {
         let mut count = 0;
         let mut apply = |record: Record<'_>| {
@@ -157,7 +157,7 @@ mod tests {
 
     fn put(key: &str, value: &str) -> Vec<u8> {
         let mut batch = WriteBatch::new();
-        batch.put_id(0, key.as_bytes(), value.as_bytes());
+        batch.put_id(CfId::DEFAULT, key.as_bytes(), value.as_bytes());
         batch.as_bytes()[HEADER_LEN..].to_vec()
     }
 

@@ -11,6 +11,7 @@ use crate::info_log::log_line;
 use crate::state::{CfState, DbState};
 use crate::stats_text::{MB, cf_stats, db_stall_line, db_stats, human_size, sstables, stall_line};
 use crate::write::stall_condition::StallCondition;
+use outcrop_base::CfId;
 use outcrop_cache::{Freshness, Kind};
 use std::collections::HashMap;
 use std::fmt::Write;
@@ -155,7 +156,7 @@ pub fn dump_stats_if_due(core: &Core) {
     if claimed {
         // Before the state is locked, as in `property`.
         let of_cache = |cf: &Arc<ColumnFamily>| cache_entry_stats(core, cf, Freshness::Alongside);
-        let mut caches: HashMap<u32, _> =
+        let mut caches: HashMap<CfId, _> =
             core.registry.load().iter().map(|(id, cf)| (*id, of_cache(cf))).collect();
         let text = {
             let state = core.versions.state.lock();

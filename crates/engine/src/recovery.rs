@@ -14,7 +14,7 @@ use crate::info_log::{InfoLog, log_line};
 use crate::paths;
 use crate::state::{CfState, DbState};
 
-use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{CfId, Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead, ReadFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
@@ -510,7 +510,7 @@ impl Replay {
         }
         let DbState { column_families, prepared, .. } = &mut recovered.state;
         let column_families = &*column_families;
-        let memtable_of = |id: u32| {
+        let memtable_of = |id: CfId| {
             let cf = column_families.get(&id).filter(|cf| wal >= cf.log_number)?;
             Some(&*cf.memtable)
         };
@@ -568,7 +568,7 @@ impl FirstHeader {
 fn check_timestamps(
     record: &[u8],
     wal: FileNumber,
-    recorded: &BTreeMap<u32, u16>,
+    recorded: &BTreeMap<CfId, u16>,
     recovered: &Recovered,
 ) -> Result<()> {
     let families = &recovered.state.column_families;

@@ -9,7 +9,7 @@ use crate::file_checksum::{FileChecksum, WrittenChecksum, while_written};
 use crate::in_force::{resolve_objects, sanitize_column_family};
 use outcrop_base::keys::internal_key;
 use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
-use outcrop_base::{Comparator, Error, Result, SeqNum, Timestamp, ValueType};
+use outcrop_base::{CfId, Comparator, Error, Result, SeqNum, Timestamp, ValueType};
 use outcrop_env::{Env, OpenWrite};
 use outcrop_options::{DbOptions, derive, validate};
 use outcrop_table::{TableWriter, TableWriterOptions, unique_id};
@@ -17,8 +17,6 @@ use std::path::{Path, PathBuf};
 
 /// The identity RocksDB gives to databases that are none.
 const DB_ID: &str = "SST Writer";
-/// The column family id of a table that was made for none.
-const UNKNOWN_COLUMN_FAMILY: u32 = 0x7FFF_FFFF;
 /// Bytes gathered before they are written.
 const BUFFER_BYTES: usize = 1 << 20;
 
@@ -109,7 +107,7 @@ impl SstFileWriter {
                 table: options.table.clone(),
                 compression: derive::compression_for_level(options, bottom, true),
                 compression_opts: options.compression_opts.clone(),
-                column_family_id: UNKNOWN_COLUMN_FAMILY,
+                column_family_id: CfId::UNKNOWN.0,
                 column_family_name: String::new(),
                 merge_operator_name: parts.merge_operator.as_ref().map(|o| o.name().to_string()),
                 db_id: DB_ID.to_string(),
@@ -126,7 +124,7 @@ impl SstFileWriter {
             },
         );
         let comparator = parts.comparator.clone();
-        let collectors = Collectors::new(&parts.collectors, UNKNOWN_COLUMN_FAMILY, None);
+        let collectors = Collectors::new(&parts.collectors, CfId::UNKNOWN, None);
         let path = path.as_ref().to_path_buf();
         Ok(SstFileWriter { path, comparator, writer, last_key: None, collectors, checksum })
     }

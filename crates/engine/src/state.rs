@@ -13,7 +13,7 @@ use crate::events::reasons::FlushReason;
 use crate::prepared::PreparedTransactions;
 use crate::superversion::SuperVersion;
 use crate::write::stall_condition::StallCondition;
-use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{CfId, Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_memtable::{MemTable, MemTablePool};
 use outcrop_options::ColumnFamilyOptions;
@@ -100,7 +100,7 @@ pub struct CfState {
 impl CfState {
     /// A column family with these tables and nothing in memory: its data is in tables and in WALs from `log_number` on.
     pub fn new(
-        id: u32,
+        id: CfId,
         descriptor: &ColumnFamilyDescriptor,
         version: Arc<Version>,
         log_number: FileNumber,
@@ -258,9 +258,9 @@ pub struct LiveWal {
 /// Everything structural, inside `VersionSet::state`.
 pub struct DbState {
     /// Live column families by id.
-    pub column_families: BTreeMap<u32, CfState>,
+    pub column_families: BTreeMap<CfId, CfState>,
     /// Highest id ever given out.
-    pub max_column_family: u32,
+    pub max_column_family: CfId,
     /// WALs not yet deleted, oldest first; the last is being written.
     pub live_wals: VecDeque<LiveWal>,
     /// Transactions found prepared and not decided.
@@ -286,7 +286,7 @@ pub struct DbState {
     /// MANIFESTs that were replaced while deletions were disabled.
     pub obsolete_manifests: Vec<FileNumber>,
     /// Superseded versions that readers may still hold, by column family, for properties.
-    pub old_versions: Vec<(u32, Weak<Version>)>,
+    pub old_versions: Vec<(CfId, Weak<Version>)>,
     /// Flush jobs running.
     pub running_flushes: usize,
     /// Compaction jobs running.
@@ -316,7 +316,7 @@ impl DbState {
     pub fn empty() -> DbState {
         DbState {
             column_families: BTreeMap::new(),
-            max_column_family: 0,
+            max_column_family: CfId::DEFAULT,
             live_wals: VecDeque::new(),
             prepared: PreparedTransactions::default(),
             recyclable_wals: Vec::new(),
@@ -409,7 +409,7 @@ mod tests {
         assert_eq!(needed(FileNumber(9)), FileNumber(9), "nothing is in memory");
         parts.put("a", "1");
         assert_eq!(needed(FileNumber(9)), FIRST_WAL);
-        parts.seal(&[0]);
+        parts.seal(&[CfId::DEFAULT]);
         assert_eq!(needed(parts.versions.current_wal()), FIRST_WAL);
         parts.flush();
         let current = parts.versions.current_wal();
@@ -419,9 +419,9 @@ mod tests {
     #[test]
     fn installing_a_view_retires_the_one_before() {
         let parts = Parts::new();
-        let before = parts.cf(0).superversion.load_full();
+        let before = parts.cf(CfId::DEFAULT).superversion.load_full();
         let mut state = parts.versions.state.lock();
-        let cf = state.column_families.get_mut(&0).unwrap();
+        let cf = state.column_families.get_mut(&CfId(0)).unwrap();
         cf.install_superversion();
         assert_eq!((cf.superversion_number, cf.retired.len()), (1, 1));
         assert!(Arc::ptr_eq(&cf.retired[0], &before));
@@ -433,7 +433,7 @@ mod tests {
         let parts = Parts::new();
         let running = RunningCompaction { output_level: 1, begin: b"c".to_vec(), end: b"f".to_vec() };
         let touches = |begin: &str, end: &str| {
-            running.overlaps(&parts.cf(0), &(begin.as_bytes().to_vec(), end.as_bytes().to_vec()))
+            running.overlaps(&parts.cf(CfId::DEFAULT), &(begin.as_bytes().to_vec(), end.as_bytes().to_vec()))
         };
         assert!(touches("a", "c") && touches("f", "z") && touches("d", "e") && touches("a", "z"));
         assert!(!touches("a", "b") && !touches("g", "z"));
@@ -449,7 +449,7 @@ mod tests {
         parts.versions.state.lock().running_flushes = 0;
         parts.put("a", "1");
         assert!(!has_work(), "a memtable that is not sealed is no work");
-        parts.seal(&[0]);
+        parts.seal(&[CfId::DEFAULT]);
         assert!(has_work());
     }
 
@@ -470,7 +470,7 @@ mod tests {
         };
         let parts = Parts::with(Default::default(), vec![(plain_options(), objects)]);
         let mut state = parts.versions.state.lock();
-        let cf = state.column_families.get_mut(&0).unwrap();
+        let cf = state.column_families.get_mut(&CfId(0)).unwrap();
         cf.version =
             Arc::new(outcrop_manifest::Version::parse("L0: 5[a..c] 4[a..c] 3[a..c] 2[b..c] 1[a..z]", 7));
         cf.refresh_debt();
@@ -480,7 +480,7 @@ mod tests {
     #[test]
     fn a_column_family_that_is_gone_is_dropped() {
         let parts = Parts::new();
-        let cf = parts.cf(0);
+        let cf = parts.cf(CfId::DEFAULT);
         let mut state = parts.versions.state.lock();
         assert!(state.cf_mut(&cf).is_ok());
         state.column_families.clear();

@@ -236,7 +236,7 @@ impl TableCache {
             return Ok(reader);
         }
         let opened = self.open_file(&file.path(&self.dir))?;
-        let reader = Arc::new(BlobReader::open(opened, cf.id())?.ordered_by(cf.rows.clone()));
+        let reader = Arc::new(BlobReader::open(opened, cf.id().0)?.ordered_by(cf.rows.clone()));
         Ok(file.reader.get_or_init(|| reader))
     }
 

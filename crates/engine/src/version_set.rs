@@ -12,7 +12,7 @@ use crate::events::reasons::BackgroundErrorReason;
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::state::{CfState, DbState};
 use crate::write::stall::{WriteStall, condition_of};
-use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{CfId, Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{FileNumber, ManifestWriter, Version, VersionBuilder, VersionEdit, file_name};
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -236,7 +236,7 @@ impl VersionSet {
     fn install(
         &self,
         edits: &[VersionEdit],
-        versions: Vec<(u32, Arc<Version>)>,
+        versions: Vec<(CfId, Arc<Version>)>,
         then: impl FnOnce(&mut DbState),
     ) {
         let mut state = self.state.lock();
@@ -275,7 +275,7 @@ impl VersionSet {
 
     /// The versions that result from `edits`. Only the holder of the manifest lock changes versions, so they
     /// stay right until installed.
-    fn build_versions(&self, edits: &[VersionEdit]) -> Result<Vec<(u32, Arc<Version>)>> {
+    fn build_versions(&self, edits: &[VersionEdit]) -> Result<Vec<(CfId, Arc<Version>)>> {
         let state = self.state.lock();
         let mut versions = Vec::new();
         for edit in edits.iter().filter(|edit| edit.changes_tables()) {
@@ -345,7 +345,7 @@ impl VersionSet {
         let edits = || {
             let state = self.state.lock();
             let needed = wal.min(state.prepared.oldest_wal().unwrap_or(FileNumber::MAX));
-            let edit = |id: &u32| VersionEdit {
+            let edit = |id: &CfId| VersionEdit {
                 log_number: Some(wal),
                 min_log_number_to_keep: Some(needed),
                 ..VersionEdit::for_column_family(*id)
@@ -356,7 +356,7 @@ impl VersionSet {
     }
 
     /// Asks for a flush of what column families `ids` have sealed.
-    pub fn request_flush(&self, ids: &[u32]) {
+    pub fn request_flush(&self, ids: &[CfId]) {
         let mut state = self.state.lock();
         for id in ids {
             if let Some(cf) = state.column_families.get_mut(id) {
@@ -370,7 +370,7 @@ impl VersionSet {
     ///
     /// # Errors
     /// The background error; ShutdownInProgress once the database closes.
-    pub fn wait_for_flush(&self, ids: &[u32]) -> Result<()> {
+    pub fn wait_for_flush(&self, ids: &[CfId]) -> Result<()> {
         let mut state = self.state.lock();
         let newest: Vec<_> = ids
             .iter()
@@ -392,9 +392,9 @@ impl VersionSet {
     }
 
     /// Waits for the end of the flushes of `ids` that run: their tables may be installed, and listeners not told yet.
-    pub fn wait_for_told_flushes(&self, ids: &[u32]) {
+    pub fn wait_for_told_flushes(&self, ids: &[CfId]) {
         let mut state = self.state.lock();
-        let running = |state: &DbState, id: &u32| {
+        let running = |state: &DbState, id: &CfId| {
             state.column_families.get(id).filter(|cf| cf.flush_running).map(|cf| (*id, cf.flushes_ended))
         };
         let before: Vec<_> = ids.iter().filter_map(|id| running(&state, id)).collect();
@@ -437,7 +437,7 @@ impl VersionSet {
     }
 }
 
-fn install_version(background: &Background, state: &mut DbState, cf_id: u32, version: Arc<Version>) {
+fn install_version(background: &Background, state: &mut DbState, cf_id: CfId, version: Arc<Version>) {
     let Some(cf) = state.column_families.get_mut(&cf_id) else { return };
     let old = std::mem::replace(&mut cf.version, version);
     let kept: std::collections::HashSet<_> = cf.version.files().map(|(_, file)| file.number).collect();

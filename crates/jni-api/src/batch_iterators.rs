@@ -5,12 +5,13 @@ use crate::env::Env;
 use crate::glue::{Answer, handle, object};
 use crate::slices::JavaSlice;
 use jni_sys::jlong;
-use outcrop::{BatchEntries, Op};
+use outcrop::{BatchEntries, CfId, Op};
 use outcrop_capi::{rocksdb_column_family_handle_t, rocksdb_writebatch_wi_t};
 
 /// Of the default column family for 0.
 pub(crate) fn create(batch: jlong, family: jlong) -> Answer<jlong> {
-    let id = if family == 0 { 0 } else { object::<rocksdb_column_family_handle_t>(family).0.id() };
+    let id =
+        if family == 0 { CfId::DEFAULT } else { object::<rocksdb_column_family_handle_t>(family).0.id() };
     // SAFETY: see `glue`.
     Ok(handle(unsafe { object::<rocksdb_writebatch_wi_t>(batch).get() }.entries(id)))
 }

@@ -88,7 +88,7 @@ impl Methods {
         };
         let key = env.new_bytes(key)?;
         let value = value.map_or(Ok(std::ptr::null_mut()), |value| env.new_bytes(value))?;
-        let told = match (cf, value.is_null()) {
+        let told = match (cf.0, value.is_null()) {
             (0, true) => of.0.call(env, self.object.object(), &[jvalue { l: key }]),
             (0, false) => of.0.call(env, self.object.object(), &[jvalue { l: key }, jvalue { l: value }]),
             (cf, true) => of.1.call(env, self.object.object(), &[jvalue { i: cf as i32 }, jvalue { l: key }]),

@@ -151,7 +151,7 @@ impl JavaListener {
 
 fn flush_info(env: Env, flush: &FlushJobInfo) -> Answer<jobject> {
     let arguments = [
-        jvalue { j: flush.cf_id.into() },
+        jvalue { j: flush.cf_id.0.into() },
         jvalue { l: env.new_text(&flush.cf_name)? },
         jvalue { l: env.new_text(&flush.file_path.to_string_lossy())? },
         jvalue { j: flush.thread_id as jlong },

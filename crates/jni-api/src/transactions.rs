@@ -270,7 +270,7 @@ pub(crate) fn locks(env: Env, db: jlong) -> Answer<jobject> {
         ];
         let class = "org/rocksdb/TransactionDB$KeyLockInfo";
         let info = env.new_object(class, "(Ljava/lang/String;[JZ)V", &arguments)?;
-        let family = [jvalue { j: lock.column_family.into() }];
+        let family = [jvalue { j: lock.column_family.0.into() }];
         Ok((env.new_object("java/lang/Long", "(J)V", &family)?, info))
     }))
 }
@@ -281,7 +281,7 @@ pub(crate) fn deadlocks(env: Env, db: jlong) -> Answer<jobject> {
         let step = |step: &outcrop::DeadlockStep| {
             let arguments = [
                 jvalue { j: step.transaction as jlong },
-                jvalue { j: step.column_family.into() },
+                jvalue { j: step.column_family.0.into() },
                 jvalue { l: env.new_text(&String::from_utf8_lossy(&step.key))? },
                 jvalue { z: step.exclusive },
             ];
@@ -300,8 +300,9 @@ pub(crate) fn deadlocks(env: Env, db: jlong) -> Answer<jobject> {
 /// `WaitingTransactions`: those that hold the lock the transaction waits for.
 pub(crate) fn waiting(env: Env, txn: jlong) -> Answer<jobject> {
     let waiting = engine(txn)?.waiting();
-    let (family, key, holders) = waiting
-        .map_or((0, Vec::new(), Vec::new()), |waiting| (waiting.column_family, waiting.key, waiting.holders));
+    let (family, key, holders) = waiting.map_or((0, Vec::new(), Vec::new()), |waiting| {
+        (waiting.column_family.0, waiting.key, waiting.holders)
+    });
     let arguments = [
         jvalue { j: family.into() },
         jvalue { l: env.new_text(&String::from_utf8_lossy(&key))? },

@@ -11,7 +11,7 @@ use crate::blob_file::{BlobFile, Garbage};
 use crate::{FileNumber, TableFile, TableMeta};
 use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varint64};
 use outcrop_base::keys::{Trailer, internal_key, split};
-use outcrop_base::{Error, Result, SeqNum, Timestamp, ValueType};
+use outcrop_base::{CfId, Error, Result, SeqNum, Timestamp, ValueType};
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -110,9 +110,9 @@ pub struct VersionEdit {
     /// Older WALs are not needed by any column family.
     pub min_log_number_to_keep: Option<FileNumber>,
     /// Highest column family id given out.
-    pub max_column_family: Option<u32>,
+    pub max_column_family: Option<CfId>,
     /// The column family the edit is about.
-    pub column_family: u32,
+    pub column_family: CfId,
     /// Creates the column family under this name.
     pub column_family_add: Option<String>,
     /// Drops the column family.
@@ -140,7 +140,7 @@ pub struct VersionEdit {
 
 impl VersionEdit {
     /// An edit about column family `id`.
-    pub fn for_column_family(id: u32) -> VersionEdit {
+    pub fn for_column_family(id: CfId) -> VersionEdit {
         VersionEdit { column_family: id, ..VersionEdit::default() }
     }
 
@@ -170,7 +170,7 @@ impl VersionEdit {
         };
         number(tag::LOG_NUMBER, self.log_number.map(|number| number.0));
         number(tag::NEXT_FILE_NUMBER, self.next_file_number.map(|number| number.0));
-        number(tag::MAX_COLUMN_FAMILY, self.max_column_family.map(u64::from));
+        number(tag::MAX_COLUMN_FAMILY, self.max_column_family.map(|id| u64::from(id.0)));
         number(tag::MIN_LOG_NUMBER_TO_KEEP, self.min_log_number_to_keep.map(|number| number.0));
         number(tag::LAST_SEQUENCE, self.last_sequence.map(|seq| seq.0));
         for (level, key) in &self.compact_cursors {
@@ -202,9 +202,9 @@ impl VersionEdit {
             put_varint64(out, garbage.bytes);
             put_varint32(out, blob_field::END);
         }
-        if self.column_family != 0 {
+        if self.column_family != CfId::DEFAULT {
             put_varint32(out, tag::COLUMN_FAMILY);
-            put_varint32(out, self.column_family);
+            put_varint32(out, self.column_family.0);
         }
         if let Some(name) = &self.column_family_add {
             put_varint32(out, tag::COLUMN_FAMILY_ADD);
@@ -289,10 +289,10 @@ impl VersionEdit {
                 decoder.varint64()?;
             }
             tag::MIN_LOG_NUMBER_TO_KEEP => self.keep_logs_from(FileNumber(decoder.varint64()?)),
-            tag::COLUMN_FAMILY => self.column_family = decoder.varint32()?,
+            tag::COLUMN_FAMILY => self.column_family = CfId(decoder.varint32()?),
             tag::COLUMN_FAMILY_ADD => self.column_family_add = Some(text(decoder.length_prefixed()?)),
             tag::COLUMN_FAMILY_DROP => self.column_family_drop = true,
-            tag::MAX_COLUMN_FAMILY => self.max_column_family = Some(decoder.varint32()?),
+            tag::MAX_COLUMN_FAMILY => self.max_column_family = Some(CfId(decoder.varint32()?)),
             tag::IN_ATOMIC_GROUP => self.remaining_in_group = Some(decoder.varint32()?),
             tag::BLOB_FILE_ADDITION | tag::BLOB_FILE_ADDITION_OLD => {
                 let mut file = BlobFile {

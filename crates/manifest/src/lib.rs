@@ -23,7 +23,7 @@ mod writer;
 pub use blob_file::{BlobFile, BlobFileState, BlobFiles, Garbage};
 pub use builder::VersionBuilder;
 pub use edit::{VersionEdit, WalAddition};
-pub use outcrop_base::FileNumber;
+pub use outcrop_base::{CfId, FileNumber};
 pub use recover::{RecoveredColumnFamily, RecoveredManifest, list_column_families, recover};
 pub use table_file::{TableFile, TableMeta, TableRuntime};
 pub use version::{Level, Version};

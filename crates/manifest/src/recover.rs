@@ -7,7 +7,7 @@
 
 use crate::file_name::{self, FileKind, MAX_FILE_NUMBER};
 use crate::{FileNumber, TableFile, TableMeta, Version, VersionBuilder, VersionEdit, WalSet};
-use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum, Timestamp};
+use outcrop_base::{CfId, Comparator, Error, ErrorKind, Result, SeqNum, Timestamp};
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_record::{DamageKind, LogReader, ReadOutcome};
 use std::collections::BTreeMap;
@@ -17,7 +17,7 @@ use std::sync::Arc;
 /// The MANIFEST's facts about one column family.
 pub struct RecoveredColumnFamily {
     /// Its id.
-    pub id: u32,
+    pub id: CfId,
     /// Its name.
     pub name: String,
     /// Name of its key order; absent in very old databases.
@@ -43,7 +43,7 @@ pub struct RecoveredManifest {
     /// Older WALs are not needed.
     pub min_log_number_to_keep: FileNumber,
     /// Highest column family id ever given out.
-    pub max_column_family: u32,
+    pub max_column_family: CfId,
     /// WALs that are tracked.
     pub wals: WalSet,
     /// Live column families, by id.
@@ -147,13 +147,13 @@ struct State<'a> {
     comparator_of: &'a dyn Fn(&str) -> Option<Comparator>,
     num_levels_of: &'a dyn Fn(&str) -> usize,
     check: bool,
-    column_families: BTreeMap<u32, Building>,
+    column_families: BTreeMap<CfId, Building>,
     db_id: Option<String>,
     saw_log_number: bool,
     next_file_number: Option<FileNumber>,
     last_sequence: Option<SeqNum>,
     min_log_number_to_keep: FileNumber,
-    max_column_family: u32,
+    max_column_family: CfId,
     wals: WalSet,
 }
 
@@ -173,14 +173,14 @@ impl<'a> State<'a> {
             next_file_number: None,
             last_sequence: None,
             min_log_number_to_keep: FileNumber::NONE,
-            max_column_family: 0,
+            max_column_family: CfId::DEFAULT,
             wals: WalSet::default(),
         };
-        state.add_column_family(0, "default");
+        state.add_column_family(CfId::DEFAULT, "default");
         state
     }
 
-    fn add_column_family(&mut self, id: u32, name: &str) {
+    fn add_column_family(&mut self, id: CfId, name: &str) {
         let comparator = (self.comparator_of)(name);
         let num_levels = (self.num_levels_of)(name);
         let order = comparator.clone().unwrap_or_default();
@@ -248,7 +248,7 @@ impl<'a> State<'a> {
         self.db_id = edit.db_id.clone().or(self.db_id.take());
         self.next_file_number = edit.next_file_number.or(self.next_file_number);
         self.last_sequence = edit.last_sequence.or(self.last_sequence);
-        self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or(0));
+        self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or_default());
         let keep = edit.min_log_number_to_keep.unwrap_or_default();
         self.min_log_number_to_keep = self.min_log_number_to_keep.max(keep);
     }
@@ -307,7 +307,7 @@ fn check_comparator(stored: &str, given: &Comparator, persisted: bool, check: bo
 }
 
 fn finish_column_family(
-    id: u32,
+    id: CfId,
     building: Building,
     num_levels_of: &dyn Fn(&str) -> usize,
     check: bool,

@@ -5,7 +5,7 @@ use crate::{
     list_column_families, recover,
 };
 use outcrop_base::keys::{Trailer, internal_key};
-use outcrop_base::{Comparator, ErrorKind, Result, SeqNum, ValueType};
+use outcrop_base::{CfId, Comparator, ErrorKind, Result, SeqNum, ValueType};
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode;
 use outcrop_record::{LogReader, ReadOutcome};
@@ -74,7 +74,7 @@ fn column_families_of_rocksdb_are_listed() {
     let fs = load_fixture("11.8.1-cf-batch");
     assert_eq!(crate::list_column_families(&fs, Path::new("/db")).unwrap(), ["default", "cf one"]);
     let recovered = read(&fs).unwrap();
-    assert_eq!(recovered.max_column_family, 1);
+    assert_eq!(recovered.max_column_family, CfId(1));
 }
 
 #[test]
@@ -105,7 +105,7 @@ fn features_this_engine_lacks_are_refused_by_name() {
 
 #[test]
 fn a_low_timestamp_comes_back() {
-    let edit = VersionEdit { full_history_low: Some(77.into()), ..VersionEdit::for_column_family(3) };
+    let edit = VersionEdit { full_history_low: Some(77.into()), ..VersionEdit::for_column_family(CfId(3)) };
     let mut bytes = Vec::new();
     edit.encode(&mut bytes);
     assert_eq!(VersionEdit::decode(&bytes).unwrap().full_history_low, Some(77.into()));
@@ -156,21 +156,21 @@ fn a_manifest_round_trips_through_snapshot_edits_and_groups() {
     snapshot.last_sequence = Some(SeqNum(0));
     snapshot.comparator = Some("leveldb.BytewiseComparator".into());
     let add = VersionEdit {
-        column_family: 2,
+        column_family: CfId(2),
         column_family_add: Some("two".into()),
-        max_column_family: Some(5),
+        max_column_family: Some(CfId(5)),
         log_number: Some(FileNumber(4)),
         ..VersionEdit::default()
     };
     let mut manifest = ManifestWriter::create(&fs, dir, FileNumber(5), &[snapshot, add]).unwrap();
-    let mut first = VersionEdit::for_column_family(0);
+    let mut first = VersionEdit::for_column_family(CfId::DEFAULT);
     first.new_files = vec![(1, table(7, "a..c")), (1, table(8, "d..f"))];
-    let mut second = VersionEdit::for_column_family(2);
+    let mut second = VersionEdit::for_column_family(CfId(2));
     second.new_files = vec![(0, table(9, "a..z"))];
     second.last_sequence = Some(SeqNum(77));
     manifest.append(&[first, second]).unwrap();
     manifest.sync().unwrap();
-    let mut gone = VersionEdit::for_column_family(0);
+    let mut gone = VersionEdit::for_column_family(CfId::DEFAULT);
     gone.deleted_files = vec![(1, FileNumber(7))];
     manifest.append(&[gone]).unwrap();
     manifest.sync().unwrap();
@@ -178,10 +178,10 @@ fn a_manifest_round_trips_through_snapshot_edits_and_groups() {
     let recovered = read(&fs).unwrap();
     assert_eq!(recovered.column_families[0].version.to_string(), "L1: 8[d..f]@1-1,size=1,epoch=8\n");
     assert_eq!(recovered.column_families[1].name, "two");
-    assert_eq!((recovered.max_column_family, recovered.last_sequence), (5, SeqNum(77)));
+    assert_eq!((recovered.max_column_family, recovered.last_sequence), (CfId(5), SeqNum(77)));
 
     // An atomic group that was cut short is as if it had never been.
-    let mut third = VersionEdit::for_column_family(0);
+    let mut third = VersionEdit::for_column_family(CfId::DEFAULT);
     third.deleted_files = vec![(1, FileNumber(8))];
     let mut manifest = ManifestWriter::create(
         &fs,

@@ -10,7 +10,7 @@
 use crate::{BLOCK_SIZE, HEADER_LEN, Predecessor, RECYCLABLE_HEADER_LEN, is_recyclable, kind};
 use outcrop_base::checksum::{crc32c, crc32c_extend, unmask};
 use outcrop_base::coding::{Decoder, fixed32_at};
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result};
 use outcrop_env::ReadFile;
 use outcrop_options::WalRecoveryMode;
 use std::collections::BTreeMap;
@@ -91,7 +91,7 @@ pub struct LogReader {
     record: Vec<u8>,
     ended: bool,
     /// Lengths of timestamps that the log has named so far, by column family.
-    timestamp_sizes: BTreeMap<u32, u16>,
+    timestamp_sizes: BTreeMap<CfId, u16>,
     /// The log before it, as it names it.
     predecessor: Option<Predecessor>,
     /// Offset just past the last intact physical record, in bytes from the start of the file.
@@ -449,7 +449,7 @@ impl LogReader {
 
     /// Lengths of the timestamps that keys end with, in bytes, by column family, as far as the log has named them before the
     /// record that was read last. The keys of the others have none.
-    pub fn timestamp_sizes(&self) -> &BTreeMap<u32, u16> {
+    pub fn timestamp_sizes(&self) -> &BTreeMap<CfId, u16> {
         &self.timestamp_sizes
     }
 
@@ -465,7 +465,7 @@ impl LogReader {
     }
 
     /// Adds to what the log has named; `None` if one comes twice.
-    fn take_timestamp_sizes(&mut self, sizes: Vec<(u32, u16)>) -> Option<()> {
+    fn take_timestamp_sizes(&mut self, sizes: Vec<(CfId, u16)>) -> Option<()> {
         for (cf, len) in sizes {
             if self.timestamp_sizes.insert(cf, len).is_some() {
                 return None;
@@ -519,9 +519,9 @@ impl LogReader {
 }
 
 /// The pairs of a record of timestamp sizes: column family, u32, and length, u16 and not 0.
-fn decode_timestamp_sizes(payload: &[u8]) -> Option<Vec<(u32, u16)>> {
+fn decode_timestamp_sizes(payload: &[u8]) -> Option<Vec<(CfId, u16)>> {
     let mut pairs = payload.chunks_exact(6);
-    let pair = |pair: &[u8]| (fixed32_at(pair, 0), u16::from_le_bytes([pair[4], pair[5]]));
+    let pair = |pair: &[u8]| (CfId(fixed32_at(pair, 0)), u16::from_le_bytes([pair[4], pair[5]]));
     let sizes: Vec<_> = pairs.by_ref().map(pair).collect();
     (pairs.remainder().is_empty() && sizes.iter().all(|(_, len)| *len != 0)).then_some(sizes)
 }

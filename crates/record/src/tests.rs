@@ -3,6 +3,7 @@
 use crate::{
     BLOCK_SIZE, DamageKind, HEADER_LEN, LogReader, LogWriter, Predecessor, RECYCLABLE_HEADER_LEN, ReadOutcome,
 };
+use outcrop_base::CfId;
 use outcrop_env::{FileSystem, OpenRead, OpenWrite, memory::MemoryFs};
 use outcrop_options::WalRecoveryMode::{self, *};
 use std::path::{Path, PathBuf};
@@ -369,7 +370,7 @@ fn logs_written_by_rocksdb_are_read() {
 }
 
 /// The bytes of a log that names timestamp sizes before the record at `named`.
-fn write_stamped_log(records: &[Vec<u8>], named: usize, sizes: &[(u32, u16)], recyclable: bool) -> Vec<u8> {
+fn write_stamped_log(records: &[Vec<u8>], named: usize, sizes: &[(CfId, u16)], recyclable: bool) -> Vec<u8> {
     let (fs, path) = fs_with(b"");
     let file = fs.create(&path, OpenWrite { buffer_size: 0, ..OpenWrite::default() }).unwrap();
     let mut writer = LogWriter::new(file, 4, recyclable);
@@ -392,10 +393,10 @@ fn timestamp_sizes_are_those_of_rocksdb() {
     let mut records = Vec::new();
     while let ReadOutcome::Record(record, _) = reader.next().unwrap() {
         records.push(record.to_vec());
-        assert_eq!(reader.timestamp_sizes().clone().into_iter().collect::<Vec<_>>(), [(0, 8)]);
+        assert_eq!(reader.timestamp_sizes().clone().into_iter().collect::<Vec<_>>(), [(CfId(0), 8)]);
     }
     assert_eq!(records.len(), 4);
-    assert_eq!(write_stamped_log(&records, 0, &[(0, 8)], false), log, "the same bytes");
+    assert_eq!(write_stamped_log(&records, 0, &[(CfId(0), 8)], false), log, "the same bytes");
 }
 
 #[test]
@@ -404,14 +405,15 @@ fn timestamp_sizes_are_read_wherever_they_come_in_a_block() {
     for left in 0..30 {
         let records = records_of(&[BLOCK_SIZE - HEADER_LEN - left, 5, 7]);
         for recyclable in [false, true] {
-            let log = write_stamped_log(&records, 1, &[(3, 8), (70_000, 16)], recyclable);
+            let log = write_stamped_log(&records, 1, &[(CfId(3), 8), (CfId(70_000), 16)], recyclable);
             for mode in MODES {
                 let (fs, path) = fs_with(&log);
                 let mut reader = LogReader::new(fs.open_read(&path, OpenRead::default()).unwrap(), 4, mode);
                 let mut found = Vec::new();
                 while let ReadOutcome::Record(record, _) = reader.next().unwrap() {
                     found.push(record.to_vec());
-                    let named = if found.len() == 1 { Vec::new() } else { vec![(3, 8), (70_000, 16)] };
+                    let named =
+                        if found.len() == 1 { Vec::new() } else { vec![(CfId(3), 8), (CfId(70_000), 16)] };
                     assert_eq!(reader.timestamp_sizes().clone().into_iter().collect::<Vec<_>>(), named);
                 }
                 assert_eq!(found, records, "{left} bytes left, {mode:?}");
@@ -422,7 +424,7 @@ fn timestamp_sizes_are_read_wherever_they_come_in_a_block() {
 
 #[test]
 fn timestamp_sizes_that_come_twice_or_are_none_are_damage() {
-    for sizes in [&[(3, 8), (3, 8)][..], &[(3, 0)]] {
+    for sizes in [&[(CfId(3), 8), (CfId(3), 8)][..], &[(CfId(3), 0)]] {
         let log = write_stamped_log(&records_of(&[5]), 0, sizes, false);
         assert_eq!(read_log(&log, AbsoluteConsistency).1, [DamageKind::Undecodable]);
     }

@@ -6,7 +6,7 @@
 
 use crate::{BLOCK_SIZE, HEADER_LEN, Predecessor, RECYCLABLE_HEADER_LEN, kind};
 use outcrop_base::checksum::{crc32c, crc32c_extend, mask};
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result};
 use outcrop_env::{RetiredWindow, WriteFile};
 
 /// A position in a log file, in bytes from its start.
@@ -38,7 +38,7 @@ pub struct LogWriter {
     frame: Vec<u8>,
     compression: Option<Compression>,
     /// Column families, with the length of their timestamps, that the log has yet to name before its next record.
-    stamped: Vec<(u32, u16)>,
+    stamped: Vec<(CfId, u16)>,
     /// The log before it, that it has yet to name before its first record.
     predecessor: Option<Predecessor>,
     /// Records are not compressed, and nothing has to come before the next.
@@ -87,7 +87,7 @@ impl LogWriter {
 
     /// Has the log say, before its next record, that keys of these column families end with timestamps of so many bytes. Each
     /// is to be named once in a log.
-    pub fn name_timestamp_sizes(&mut self, sizes: &[(u32, u16)]) {
+    pub fn name_timestamp_sizes(&mut self, sizes: &[(CfId, u16)]) {
         self.stamped.extend_from_slice(sizes);
         self.plain &= sizes.is_empty();
     }
@@ -168,10 +168,10 @@ impl LogWriter {
     /// The record that names column families whose keys end with timestamps.
     ///
     /// Source: RocksDB `db/log_writer.cc`, `MaybeAddUserDefinedTimestampSizeRecord`.
-    fn announce_timestamp_sizes(&mut self, sizes: &[(u32, u16)]) {
+    fn announce_timestamp_sizes(&mut self, sizes: &[(CfId, u16)]) {
         let mut payload = Vec::with_capacity(sizes.len() * SIZE_LEN);
         for (cf, len) in sizes {
-            payload.extend_from_slice(&cf.to_le_bytes());
+            payload.extend_from_slice(&cf.0.to_le_bytes());
             payload.extend_from_slice(&len.to_le_bytes());
         }
         self.announce([kind::TIMESTAMP_SIZE, kind::RECYCLABLE_TIMESTAMP_SIZE], &payload);

@@ -20,7 +20,7 @@ use outcrop_cache::Pinned;
 use outcrop_env::{BatchRead, Pace};
 use outcrop_monitor::Watch;
 use std::cmp::Ordering;
-use std::ops::Deref;
+use std::ops::{Deref, Range};
 use std::sync::Arc;
 
 /// How a table is iterated over.
@@ -58,6 +58,15 @@ impl Deref for Frame {
     }
 }
 
+/// A seek in steps, under way.
+#[derive(Clone, Copy)]
+struct PendingSeek {
+    /// The block where the target is, or after which; the number of blocks if all keys are before it.
+    block: usize,
+    /// Where that block lies, until the iterator has entered it. None from the start if it is the current one or there is none.
+    place: Option<BlockPlace>,
+}
+
 /// Iterator over a table in internal key order.
 pub struct TableIter {
     options: TableIterOptions,
@@ -75,8 +84,8 @@ pub struct TableIter {
     moved_to: usize,
     /// The block in which what entering the next ones touches was asked for.
     prefetched: usize,
-    /// The block that a seek in steps goes to.
-    target_block: usize,
+    /// The seek that goes in steps, between the first of them and the last.
+    pending: Option<PendingSeek>,
     /// The last field: it may hold the cache that the blocks above are pinned in, which has to outlive their pins.
     table: Arc<TableReader>,
 }
@@ -100,7 +109,7 @@ impl TableIter {
             last_key: Vec::new(),
             moved_to: usize::MAX,
             prefetched: usize::MAX,
-            target_block: usize::MAX,
+            pending: None,
         }
     }
 
@@ -131,6 +140,16 @@ impl TableIter {
     pub fn pinned_block(&self) -> Option<&Pinned> {
         match self.cursor.as_ref()?.frame() {
             Frame::Pinned(pinned) => Some(pinned),
+            Frame::Own(_) => None,
+        }
+    }
+
+    /// The cached block, and where the value lies in it, if it lies in one. Meaningful while valid.
+    #[inline]
+    pub fn value_in_block(&self) -> Option<(&Pinned, Range<usize>)> {
+        let cursor = self.cursor.as_ref()?;
+        match cursor.frame() {
+            Frame::Pinned(pinned) => Some((pinned, cursor.value_range())),
             Frame::Own(_) => None,
         }
     }
@@ -167,16 +186,21 @@ impl TableIter {
     #[inline]
     pub fn begin_seek(&mut self, user_key: &[u8], trailer: Trailer) {
         let Ok(index) = &self.index else { return };
-        self.target_block = IndexView::new(index).find(self.table.comparator(), user_key, trailer);
-        if let Some(place) = self.ahead() {
+        let view = IndexView::new(index);
+        let number = view.find(self.table.comparator(), user_key, trailer);
+        let elsewhere = number != self.block || self.cursor.is_none();
+        let place =
+            (elsewhere && number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) });
+        if let Some(place) = place {
             self.table.prefetch_tags(place);
         }
+        self.pending = Some(PendingSeek { block: number, place });
     }
 
     /// Second step of a seek: asks for the cache's slot of the block.
     #[inline]
     pub fn prefetch_slot(&self) {
-        if let Some(place) = self.ahead() {
+        if let Some(place) = self.block_to_enter() {
             self.table.prefetch_slot(place);
         }
     }
@@ -184,18 +208,18 @@ impl TableIter {
     /// Third step of a seek: enters the block if it is cached, and asks for its directory. False if it must be read.
     #[inline]
     pub fn enter_if_cached(&mut self) -> bool {
-        let Some(place) = self.ahead() else { return true };
+        let Some(place) = self.block_to_enter() else { return true };
         let watching = self.table.source().monitor.begin();
         let Some(found) = self.table.cached_at(place, Watch::from(&watching)) else { return false };
         block::prefetch_directory(&found);
-        self.take(place.number, Frame::Pinned(found));
+        self.enter_pending(place, found);
         true
     }
 
     /// The read that fetches the block, if [`TableIter::enter_if_cached`] said that it is missing. None if it is to
     /// be read in another way.
     pub fn missing_block(&self) -> Option<BatchRead<'_>> {
-        let place = self.ahead().filter(|_| self.options.readahead_bytes == 0)?;
+        let place = self.block_to_enter().filter(|_| self.options.readahead_bytes == 0)?;
         self.table.read_at(place, self.options.loading.into()).ok()
     }
 
@@ -203,14 +227,23 @@ impl TableIter {
     pub fn loaded_block(&self, stored: &[u8]) -> Option<Pinned> {
         let watching = self.table.source().monitor.begin();
         let reading = Reading { loading: self.options.loading, watch: Watch::from(&watching) };
-        self.table.loaded_at(self.ahead()?, stored, reading).ok()
+        self.table.loaded_at(self.block_to_enter()?, stored, reading).ok()
     }
 
     /// Enters the block that was missing.
     pub fn take_block(&mut self, block: Pinned) {
-        if let Some(place) = self.ahead() {
-            self.take(place.number, Frame::Pinned(block));
+        if let Some(place) = self.block_to_enter() {
+            self.enter_pending(place, block);
         }
+    }
+
+    /// Enters the block of the seek in steps, which lies at `place`.
+    #[inline]
+    fn enter_pending(&mut self, place: BlockPlace, block: Pinned) {
+        if let Some(pending) = &mut self.pending {
+            pending.place = None;
+        }
+        self.take(place.number, Frame::Pinned(block));
     }
 
     /// Fourth step of a seek: asks for the entry's key and those after it; `whole` for its value as well.
@@ -223,20 +256,16 @@ impl TableIter {
 
     /// Last step of a seek, to the key that [`TableIter::begin_seek`] was given.
     pub fn finish_seek(&mut self, user_key: &[u8], trailer: Trailer) {
+        // Begun steps are only missing where the index could not be read.
+        let Some(pending) = self.pending.take() else { return self.fail_on_index() };
         let comparator = self.table.comparator().clone();
-        if self.index.is_err() {
-            return self.fail_on_index();
-        }
-        self.seek_from(self.target_block, &comparator, user_key, trailer);
+        self.seek_from(pending.block, &comparator, user_key, trailer);
     }
 
-    /// The block that a seek in steps goes to, unless it is the current one or there is none.
+    /// The block that a seek in steps has yet to enter.
     #[inline]
-    fn ahead(&self) -> Option<BlockPlace> {
-        let view = IndexView::new(self.index.as_ref().ok()?);
-        let number = self.target_block;
-        let elsewhere = number != self.block || self.cursor.is_none();
-        (elsewhere && number < view.len()).then(|| BlockPlace { number, handle: view.handle(number) })
+    fn block_to_enter(&self) -> Option<BlockPlace> {
+        self.pending?.place
     }
 
     /// To the first entry at or after (`user_key`, `trailer`), which is in `block` or after it.

@@ -7,7 +7,7 @@
 
 use super::LdbArguments;
 use super::text::to_hex;
-use outcrop::{Error, Op, WriteBatch};
+use outcrop::{CfId, Error, Op, WriteBatch};
 use outcrop_base::wide_columns;
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind};
@@ -129,7 +129,7 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 /// Source: RocksDB `tools/ldb_cmd.cc`, `InMemoryHandler`.
-fn write_text(cf: u32, op: Op<'_>, values: bool) -> Result<String, Error> {
+fn write_text(cf: CfId, op: Op<'_>, values: bool) -> Result<String, Error> {
     let with_value = |key: &[u8], value: String| match values {
         true => format!("{} : {value} ", to_hex(key)),
         false => format!("{} ", to_hex(key)),

@@ -1,7 +1,7 @@
 //! Inserting a batch into memtables. The write path and recovery both end here.
 
 use super::codec::{self, Op};
-use outcrop_base::{Result, SeqNum, ValueType};
+use outcrop_base::{CfId, Result, SeqNum, ValueType};
 use outcrop_memtable::MemTable;
 
 /// Passes the records of the wire-form batch `bytes` to `write`, each with its column family and sequence number, the
@@ -10,7 +10,7 @@ use outcrop_memtable::MemTable;
 /// # Errors
 /// As [`codec::records`]; records before the bad one are then already passed.
 #[inline]
-pub fn apply(bytes: &[u8], first: SeqNum, mut write: impl FnMut(u32, SeqNum, Op<'_>)) -> Result<u64> {
+pub fn apply(bytes: &[u8], first: SeqNum, mut write: impl FnMut(CfId, SeqNum, Op<'_>)) -> Result<u64> {
     let mut count = 0;
     for record in codec::records(bytes)? {
         let record = record?;

@@ -8,7 +8,7 @@
 
 use super::stamp_count::Stamps;
 use outcrop_base::coding::{Decoder, fixed32_at, fixed64_at, put_length_prefixed, put_varint32};
-use outcrop_base::{Error, Result, SeqNum, wide_columns};
+use outcrop_base::{CfId, Error, Result, SeqNum, wide_columns};
 
 /// Length of the header: sequence and count.
 pub const HEADER_LEN: usize = 12;
@@ -98,27 +98,27 @@ impl WriteBatch {
     }
 
     /// Sets `key` to `value` in column family `cf`.
-    pub(crate) fn put_id(&mut self, cf: u32, key: &[u8], value: &[u8]) {
+    pub(crate) fn put_id(&mut self, cf: CfId, key: &[u8], value: &[u8]) {
         self.start(cf, tag::PUT, tag::CF_PUT);
         put_length_prefixed(&mut self.rep, key);
         put_length_prefixed(&mut self.rep, value);
     }
 
     /// Deletes `key` in column family `cf`.
-    pub(crate) fn delete_id(&mut self, cf: u32, key: &[u8]) {
+    pub(crate) fn delete_id(&mut self, cf: CfId, key: &[u8]) {
         self.start(cf, tag::DELETE, tag::CF_DELETE);
         put_length_prefixed(&mut self.rep, key);
     }
 
     /// Deletes the single earlier put of `key`; the caller promises that there is at most one since the
     /// last delete.
-    pub(crate) fn single_delete_id(&mut self, cf: u32, key: &[u8]) {
+    pub(crate) fn single_delete_id(&mut self, cf: CfId, key: &[u8]) {
         self.start(cf, tag::SINGLE_DELETE, tag::CF_SINGLE_DELETE);
         put_length_prefixed(&mut self.rep, key);
     }
 
     /// Deletes every key from `begin` up to `end`, exclusive, in column family `cf`.
-    pub(crate) fn delete_range_id(&mut self, cf: u32, begin: &[u8], end: &[u8]) {
+    pub(crate) fn delete_range_id(&mut self, cf: CfId, begin: &[u8], end: &[u8]) {
         self.start(cf, tag::DELETE_RANGE, tag::CF_DELETE_RANGE);
         put_length_prefixed(&mut self.rep, begin);
         put_length_prefixed(&mut self.rep, end);
@@ -128,7 +128,7 @@ impl WriteBatch {
     ///
     /// # Errors
     /// InvalidArgument if a name comes twice, or columns together are longer than 4 GiB.
-    pub(crate) fn put_entity_id(&mut self, cf: u32, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<()> {
+    pub(crate) fn put_entity_id(&mut self, cf: CfId, key: &[u8], columns: &[(&[u8], &[u8])]) -> Result<()> {
         // Before anything is copied.
         let add = |total: usize, (name, value): &(&[u8], &[u8])| {
             total.saturating_add(name.len()).saturating_add(value.len())
@@ -146,14 +146,14 @@ impl WriteBatch {
     }
 
     /// Sets `key` to a wide-column entity in its stored form.
-    pub(crate) fn put_encoded_entity_id(&mut self, cf: u32, key: &[u8], entity: &[u8]) {
+    pub(crate) fn put_encoded_entity_id(&mut self, cf: CfId, key: &[u8], entity: &[u8]) {
         self.start(cf, tag::PUT_ENTITY, tag::CF_PUT_ENTITY);
         put_length_prefixed(&mut self.rep, key);
         put_length_prefixed(&mut self.rep, entity);
     }
 
     /// Adds `operand` for the column family's merge operator to `key`.
-    pub(crate) fn merge_id(&mut self, cf: u32, key: &[u8], operand: &[u8]) {
+    pub(crate) fn merge_id(&mut self, cf: CfId, key: &[u8], operand: &[u8]) {
         self.start(cf, tag::MERGE, tag::CF_MERGE);
         put_length_prefixed(&mut self.rep, key);
         put_length_prefixed(&mut self.rep, operand);
@@ -216,14 +216,14 @@ impl WriteBatch {
         &mut self.rep
     }
 
-    fn start(&mut self, cf: u32, default_tag: u8, cf_tag: u8) {
+    fn start(&mut self, cf: CfId, default_tag: u8, cf_tag: u8) {
         let count = self.count() + 1;
         self.rep[8..12].copy_from_slice(&count.to_le_bytes());
-        if cf == 0 {
+        if cf == CfId::DEFAULT {
             self.rep.push(default_tag);
         } else {
             self.rep.push(cf_tag);
-            put_varint32(&mut self.rep, cf);
+            put_varint32(&mut self.rep, cf.0);
         }
     }
 }
@@ -310,20 +310,20 @@ mod tag {
 /// One counted write of a batch.
 ///
 /// ```
-/// # use outcrop::{Op, WriteBatch};
+/// # use outcrop::{CfId, Op, WriteBatch};
 /// # let mut batch = WriteBatch::new();
 /// # batch.put("a", "1");
 /// // The records of a batch, as a program that replicates it sees them.
 /// for record in batch.iter() {
 ///     let record = record?;
-///     assert_eq!((record.cf, record.op), (0, Op::Put { key: b"a", value: b"1" }));
+///     assert_eq!((record.cf, record.op), (CfId::DEFAULT, Op::Put { key: b"a", value: b"1" }));
 /// }
 /// # outcrop::Result::Ok(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Record<'a> {
     /// Column family id.
-    pub cf: u32,
+    pub cf: CfId,
     /// The operation.
     pub op: Op<'a>,
 }
@@ -331,7 +331,7 @@ pub struct Record<'a> {
 /// The effect of one write.
 ///
 /// ```
-/// # use outcrop::{Op, WriteBatch};
+/// # use outcrop::{CfId, Op, WriteBatch};
 /// # let mut batch = WriteBatch::new();
 /// # batch.delete_range("a", "f");
 /// let keys = |op: &Op<'_>| match *op {
@@ -450,8 +450,8 @@ impl<'a> Records<'a> {
     fn next_put(&mut self) -> Option<Record<'a>> {
         let mut decoder = self.decoder;
         let cf = match decoder.byte()? {
-            tag::PUT => 0,
-            tag::CF_PUT => decoder.varint32()?,
+            tag::PUT => CfId::DEFAULT,
+            tag::CF_PUT => CfId(decoder.varint32()?),
             _ => return None,
         };
         let op = Op::Put { key: decoder.length_prefixed()?, value: decoder.length_prefixed()? };
@@ -534,9 +534,9 @@ impl<'a> Records<'a> {
     fn item(&mut self, tag: u8) -> Option<Result<Option<Item<'a>>>> {
         let decoder = &mut self.decoder;
         let cf = match tag {
-            tag::CF_PUT | tag::CF_DELETE | tag::CF_SINGLE_DELETE | tag::CF_MERGE => decoder.varint32()?,
-            tag::CF_DELETE_RANGE | tag::CF_PUT_ENTITY => decoder.varint32()?,
-            _ => 0,
+            tag::CF_PUT | tag::CF_DELETE | tag::CF_SINGLE_DELETE | tag::CF_MERGE => CfId(decoder.varint32()?),
+            tag::CF_DELETE_RANGE | tag::CF_PUT_ENTITY => CfId(decoder.varint32()?),
+            _ => CfId::DEFAULT,
         };
         let op = match tag {
             tag::PUT | tag::CF_PUT => {
@@ -612,8 +612,8 @@ mod tests {
     #[test]
     fn default_column_family_uses_the_short_tags() {
         let mut batch = WriteBatch::new();
-        batch.put_id(0, b"apple", b"red");
-        batch.delete_id(7, b"x");
+        batch.put_id(CfId::DEFAULT, b"apple", b"red");
+        batch.delete_id(CfId(7), b"x");
         assert_eq!(batch.count(), 2);
         assert_eq!(&batch.as_bytes()[HEADER_LEN..], b"\x01\x05apple\x03red\x04\x07\x01x");
     }
@@ -621,19 +621,19 @@ mod tests {
     #[test]
     fn records_come_back_in_order_without_log_data() {
         let mut batch = WriteBatch::new();
-        batch.put_id(0, b"a", b"1");
+        batch.put_id(CfId::DEFAULT, b"a", b"1");
         batch.put_log_data(b"note");
-        batch.merge_id(3, b"m", b"+");
-        batch.single_delete_id(0, b"s");
-        batch.delete_range_id(2, b"a", b"f");
+        batch.merge_id(CfId(3), b"m", b"+");
+        batch.single_delete_id(CfId::DEFAULT, b"s");
+        batch.delete_range_id(CfId(2), b"a", b"f");
         let ops: Vec<_> = batch.iter().map(|r| r.unwrap()).collect();
         assert_eq!(
             ops,
             [
-                Record { cf: 0, op: Op::Put { key: b"a", value: b"1" } },
-                Record { cf: 3, op: Op::Merge { key: b"m", operand: b"+" } },
-                Record { cf: 0, op: Op::SingleDelete { key: b"s" } },
-                Record { cf: 2, op: Op::DeleteRange { begin: b"a", end: b"f" } },
+                Record { cf: CfId(0), op: Op::Put { key: b"a", value: b"1" } },
+                Record { cf: CfId(3), op: Op::Merge { key: b"m", operand: b"+" } },
+                Record { cf: CfId(0), op: Op::SingleDelete { key: b"s" } },
+                Record { cf: CfId(2), op: Op::DeleteRange { begin: b"a", end: b"f" } },
             ]
         );
     }
@@ -641,8 +641,8 @@ mod tests {
     #[test]
     fn every_truncation_is_an_error_or_a_shorter_count() {
         let mut batch = WriteBatch::new();
-        batch.put_id(5, b"key", b"value");
-        batch.delete_id(0, b"other");
+        batch.put_id(CfId(5), b"key", b"value");
+        batch.delete_id(CfId::DEFAULT, b"other");
         let bytes = batch.as_bytes();
         for len in 0..bytes.len() {
             assert!(WriteBatch::from_bytes(&bytes[..len]).is_err(), "cut at {len}");

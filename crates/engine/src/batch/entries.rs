@@ -3,6 +3,7 @@
 use super::codec::{Op, Record};
 use super::indexed::{Contents, IndexedBatch, key_of, record_at};
 use super::key_index::{Entry, KeyIndex, Position};
+use outcrop_base::CfId;
 use parking_lot::RwLock;
 use std::sync::Arc;
 
@@ -14,7 +15,7 @@ use std::sync::Arc;
 /// let batch = IndexedBatch::default();
 /// batch.put("b", "2")?;
 /// batch.delete("a")?;
-/// let mut entries = batch.entries(0);
+/// let mut entries = batch.entries(CfId::DEFAULT);
 /// entries.seek_to_first();
 /// assert!(entries.with(|record| record.op == Op::Delete { key: b"a" }).unwrap());
 /// entries.next();
@@ -25,14 +26,14 @@ use std::sync::Arc;
 /// ```
 pub struct BatchEntries {
     contents: Arc<RwLock<Contents>>,
-    family: u32,
+    family: CfId,
     /// Key, and where the record starts.
     at: Option<(Vec<u8>, usize)>,
 }
 
 impl IndexedBatch {
     /// The records of the column family whose id is `family`; not positioned.
-    pub fn entries(&self, family: u32) -> BatchEntries {
+    pub fn entries(&self, family: CfId) -> BatchEntries {
         BatchEntries { contents: self.contents.clone(), family, at: None }
     }
 }
@@ -141,7 +142,7 @@ mod tests {
             batch.put(key, value).unwrap();
         }
         batch.delete("b").unwrap();
-        let mut entries = batch.entries(0);
+        let mut entries = batch.entries(CfId(0));
         assert!(!entries.is_valid() && entries.with(|_| ()).is_none());
         let mut forward = Vec::new();
         entries.seek_to_first();
@@ -170,7 +171,7 @@ mod tests {
         assert_eq!(texts(&entries).0, "c");
         entries.seek_for_prev(b"bb");
         assert_eq!(texts(&entries), row("b", Some("1")));
-        assert!(batch.entries(1).with(|_| ()).is_none());
+        assert!(batch.entries(CfId(1)).with(|_| ()).is_none());
     }
 
     #[test]
@@ -178,7 +179,7 @@ mod tests {
         let batch = IndexedBatch::new(IndexedBatchOptions { overwrite_key: true, ..Default::default() });
         batch.put("b", "1").unwrap();
         batch.put("d", "2").unwrap();
-        let mut entries = batch.entries(0);
+        let mut entries = batch.entries(CfId(0));
         entries.seek(b"b");
         batch.put("a", "3").unwrap();
         batch.put("b", "4").unwrap();

@@ -15,7 +15,7 @@ use super::key_index::{Entry, KeyIndex};
 use super::save_point::SavePoint;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::read::merge::{self, MergeOperands, Merged};
-use outcrop_base::{Comparator, Error, ErrorKind, MergeOperator, Result, wide_columns};
+use outcrop_base::{CfId, Comparator, Error, ErrorKind, MergeOperator, Result, wide_columns};
 use parking_lot::{RwLock, RwLockReadGuard};
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -71,7 +71,7 @@ impl Default for IndexedBatch {
 #[derive(Clone, Copy)]
 pub struct Family<'f> {
     /// Its id.
-    pub id: u32,
+    pub id: CfId,
     /// Its order of keys.
     pub comparator: Option<&'f Comparator>,
     /// Its merge operator.
@@ -81,7 +81,7 @@ pub struct Family<'f> {
 impl Family<'_> {
     /// The default column family, of which nothing else is known.
     pub const DEFAULT: Family<'static> =
-        Family { id: 0, comparator: None, operator: Err("Must provide a column family") };
+        Family { id: CfId(0), comparator: None, operator: Err("Must provide a column family") };
 }
 
 impl<'f> From<&'f ColumnFamily> for Family<'f> {
@@ -98,7 +98,7 @@ impl<'f> From<&'f ColumnFamilyHandle> for Family<'f> {
 
 impl<'f> Family<'f> {
     /// A column family with these parts.
-    pub fn new(id: u32, comparator: &'f Comparator, operator: Option<&'f dyn MergeOperator>) -> Family<'f> {
+    pub fn new(id: CfId, comparator: &'f Comparator, operator: Option<&'f dyn MergeOperator>) -> Family<'f> {
         let operator = operator.ok_or("Merge operator must be set for column family");
         Family { id, comparator: Some(comparator), operator }
     }
@@ -201,7 +201,7 @@ fn default_column(entity: &[u8]) -> Result<Vec<u8>> {
 /// State that a batch and its iterators share.
 pub struct Contents {
     batch: WriteBatch,
-    indexes: BTreeMap<u32, KeyIndex>,
+    indexes: BTreeMap<CfId, KeyIndex>,
     options: IndexedBatchOptions,
     save_points: Vec<SavePoint>,
     /// An empty batch begins with a no-op.
@@ -219,7 +219,7 @@ impl Contents {
     }
 
     /// The index of column family `id`, with the bytes of the batch, if it has records.
-    pub fn index(&self, id: u32) -> Option<(&KeyIndex, &[u8])> {
+    pub fn index(&self, id: CfId) -> Option<(&KeyIndex, &[u8])> {
         self.indexes.get(&id).map(|index| (index, self.batch.as_bytes()))
     }
 
@@ -229,7 +229,7 @@ impl Contents {
     }
 
     /// The sum of the records of `key` in column family `id`.
-    pub fn find(&self, id: u32, key: &[u8]) -> Found {
+    pub fn find(&self, id: CfId, key: &[u8]) -> Found {
         let mut found = Found::default();
         let Some((index, rep)) = self.index(id) else { return found };
         let of_key = |entry: &Entry| index.comparator.compare(entry.key(rep), key).is_eq();
@@ -253,7 +253,7 @@ impl Contents {
     fn add(
         &mut self,
         family: Family<'_>,
-        put: impl FnOnce(&mut WriteBatch, u32) -> Result<()>,
+        put: impl FnOnce(&mut WriteBatch, CfId) -> Result<()>,
     ) -> Result<()> {
         let before = self.batch.save_point();
         let offset = self.batch.size_bytes();
@@ -272,7 +272,7 @@ impl Contents {
         Ok(())
     }
 
-    fn index_record(&mut self, id: u32, comparator: Option<&Comparator>, offset: usize) {
+    fn index_record(&mut self, id: CfId, comparator: Option<&Comparator>, offset: usize) {
         let rep = self.batch.as_bytes();
         let op = record_at(rep, offset).op;
         let entry = Entry::new(rep, offset, key_of(&op));
@@ -290,7 +290,7 @@ impl Contents {
 
     /// Makes the index from the batch.
     fn rebuild(&mut self) {
-        let orders: BTreeMap<u32, Comparator> =
+        let orders: BTreeMap<CfId, Comparator> =
             self.indexes.iter().map(|(id, index)| (*id, index.comparator.clone())).collect();
         self.indexes.clear();
         let mut places = Vec::new();

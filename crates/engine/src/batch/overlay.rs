@@ -15,7 +15,7 @@ use super::indexed::{Base, Contents, Family, Found, IndexedBatch};
 use super::key_index::{Entry, KeyIndex};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::read::options::ReadOptions;
-use outcrop_base::{Comparator, Error, MergeOperator, Result};
+use outcrop_base::{CfId, Comparator, Error, MergeOperator, Result};
 use parking_lot::RwLock;
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -110,13 +110,13 @@ enum Direction {
 /// # use outcrop::*;
 /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
 /// let family = FamilyParts::from(db.default_column_family());
-/// assert_eq!((family.id, family.operator.is_none()), (0, true));
+/// assert_eq!((family.id, family.operator.is_none()), (CfId::DEFAULT, true));
 /// # outcrop::Result::Ok(())
 /// ```
 #[derive(Clone)]
 pub struct FamilyParts {
     /// Its id.
-    pub id: u32,
+    pub id: CfId,
     /// Its order of keys.
     pub comparator: Comparator,
     /// Its merge operator.
@@ -172,7 +172,7 @@ impl IndexedBatch {
             Some(family) => family.comparator.clone(),
             None => self.contents.read().backup_comparator().clone(),
         };
-        let id = family.as_ref().map_or(0, |family| family.id);
+        let id = family.as_ref().map_or(CfId::DEFAULT, |family| family.id);
         Overlay {
             base,
             delta: Delta { contents: self.contents.clone(), id, bounds, key: Vec::new(), valid: false },
@@ -383,7 +383,7 @@ impl<C: RowSource> RowSource for Overlay<C> {
 /// The keys of a batch, each once. It remembers the key it stands at, so that records may be added.
 struct Delta {
     contents: Arc<RwLock<Contents>>,
-    id: u32,
+    id: CfId,
     bounds: Bounds,
     key: Vec<u8>,
     valid: bool,

@@ -48,9 +48,9 @@ mod tests {
     #[test]
     fn a_rollback_takes_back_records_and_their_count() {
         let mut batch = WriteBatch::new();
-        batch.put_id(0, b"a", b"1");
+        batch.put_id(CfId::DEFAULT, b"a", b"1");
         let (point, before) = (batch.save_point(), batch.as_bytes().to_vec());
-        batch.delete_id(3, b"b");
+        batch.delete_id(CfId(3), b"b");
         batch.put_log_data(b"note");
         batch.rollback_to(point);
         assert_eq!(batch.as_bytes(), before);

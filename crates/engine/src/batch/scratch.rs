@@ -33,7 +33,8 @@ mod tests {
     #[test]
     fn a_thread_uses_one_batch_again_and_keeps_no_large_one() {
         let capacity = |bytes: usize| {
-            with_scratch_batch(|batch| batch.put_id(0, b"k", &vec![0; bytes]), |_| Ok(())).unwrap();
+            with_scratch_batch(|batch| batch.put_id(CfId::DEFAULT, b"k", &vec![0; bytes]), |_| Ok(()))
+                .unwrap();
             SCRATCH.take().map(|batch| {
                 let kept = batch.size_bytes();
                 SCRATCH.set(Some(batch));
@@ -47,7 +48,7 @@ mod tests {
     #[test]
     fn a_batch_inside_another_is_another() {
         let outer = |batch: &mut WriteBatch| {
-            batch.put_id(0, b"outer", b"1");
+            batch.put_id(CfId::DEFAULT, b"outer", b"1");
             with_scratch_batch(|inner| assert!(inner.is_empty()), |_| Ok(())).unwrap();
         };
         with_scratch_batch(outer, |batch| {

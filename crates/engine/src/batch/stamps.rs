@@ -7,7 +7,7 @@ use super::codec::{Op, WriteBatch, check_sizes};
 use super::stamp_count::Stamps;
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle, enables_timestamp};
 use outcrop_base::timestamp::{TIMESTAMP_LEN, stored_key};
-use outcrop_base::{Error, Result, Timestamp};
+use outcrop_base::{CfId, Error, Result, Timestamp};
 
 /// # Writes with timestamps
 /// For column families whose comparator has user-defined timestamps. Those without a handle are in the default column family. Writes of a
@@ -32,7 +32,7 @@ impl WriteBatch {
     /// # outcrop::Result::Ok(())
     /// ```
     pub fn put_at(&mut self, key: impl AsRef<[u8]>, timestamp: Timestamp, value: impl AsRef<[u8]>) {
-        self.put_id_at(0, key.as_ref(), timestamp, value.as_ref());
+        self.put_id_at(CfId(0), key.as_ref(), timestamp, value.as_ref());
     }
 
     /// [`WriteBatch::put_at`] in column family `cf`.
@@ -48,7 +48,7 @@ impl WriteBatch {
 
     /// Deletes `key` from `timestamp` on; that it does not exist is no error.
     pub fn delete_at(&mut self, key: impl AsRef<[u8]>, timestamp: Timestamp) {
-        self.delete_id_at(0, key.as_ref(), timestamp);
+        self.delete_id_at(CfId(0), key.as_ref(), timestamp);
     }
 
     /// [`WriteBatch::delete_at`] in column family `cf`.
@@ -58,7 +58,7 @@ impl WriteBatch {
 
     /// Deletes the single earlier put of `key` from `timestamp` on: see [`WriteBatch::single_delete`] for what the caller promises.
     pub fn single_delete_at(&mut self, key: impl AsRef<[u8]>, timestamp: Timestamp) {
-        self.single_delete_id_at(0, key.as_ref(), timestamp);
+        self.single_delete_id_at(CfId(0), key.as_ref(), timestamp);
     }
 
     /// [`WriteBatch::single_delete_at`] in column family `cf`.
@@ -86,7 +86,7 @@ impl WriteBatch {
     pub fn update_timestamps(
         &mut self,
         timestamp: Timestamp,
-        has_timestamps: impl Fn(u32) -> bool,
+        has_timestamps: impl Fn(CfId) -> bool,
     ) -> Result<()> {
         let start = self.as_bytes().as_ptr() as usize;
         let mut places = Vec::new();
@@ -119,17 +119,17 @@ impl WriteBatch {
         Ok(())
     }
 
-    pub(crate) fn put_id_at(&mut self, cf: u32, key: &[u8], timestamp: Timestamp, value: &[u8]) {
+    pub(crate) fn put_id_at(&mut self, cf: CfId, key: &[u8], timestamp: Timestamp, value: &[u8]) {
         let stored = self.stamped(key, timestamp, value);
         self.put_id(cf, &stored, value);
     }
 
-    pub(crate) fn delete_id_at(&mut self, cf: u32, key: &[u8], timestamp: Timestamp) {
+    pub(crate) fn delete_id_at(&mut self, cf: CfId, key: &[u8], timestamp: Timestamp) {
         let stored = self.stamped(key, timestamp, &[]);
         self.delete_id(cf, &stored);
     }
 
-    pub(crate) fn single_delete_id_at(&mut self, cf: u32, key: &[u8], timestamp: Timestamp) {
+    pub(crate) fn single_delete_id_at(&mut self, cf: CfId, key: &[u8], timestamp: Timestamp) {
         let stored = self.stamped(key, timestamp, &[]);
         self.single_delete_id(cf, &stored);
     }
@@ -200,13 +200,13 @@ mod tests {
         batch.put_at("a", 7.into(), "1");
         batch.put("plain", "2");
         batch.delete_at("b", 8.into());
-        batch.single_delete_id_at(3, b"c", 9.into());
+        batch.single_delete_id_at(CfId(3), b"c", 9.into());
         let of = |key: &[u8], timestamp: u64| stored_key(key, timestamp.into());
         assert_eq!(keys(&batch), [of(b"a", 7), b"plain".to_vec(), of(b"b", 8), of(b"c", 9)]);
         let mut other = WriteBatch::new();
-        other.delete_id_at(3, b"d", 1.into());
+        other.delete_id_at(CfId(3), b"d", 1.into());
         batch.append(&other);
-        batch.update_timestamps(77.into(), |cf| cf == 3).unwrap();
+        batch.update_timestamps(77.into(), |cf| cf == CfId(3)).unwrap();
         assert_eq!(keys(&batch)[2..], [of(b"b", 8), of(b"c", 77), of(b"d", 77)]);
         batch.check_stamps(4, true).unwrap();
     }

@@ -2,7 +2,7 @@
 
 use super::codec::{WriteBatch, check_sizes};
 use crate::column_family::ColumnFamilyHandle;
-use outcrop_base::Result;
+use outcrop_base::{CfId, Result};
 
 /// # Panics
 /// Each method panics if a key, value or operand is longer than 4 GiB, which a batch cannot hold.
@@ -10,7 +10,7 @@ impl WriteBatch {
     /// Sets `key` to `value`.
     pub fn put(&mut self, key: impl AsRef<[u8]>, value: impl AsRef<[u8]>) {
         let (key, value) = checked(key.as_ref(), value.as_ref());
-        self.put_id(0, key, value);
+        self.put_id(CfId::DEFAULT, key, value);
     }
 
     /// [`WriteBatch::put`] in column family `cf`.
@@ -21,7 +21,7 @@ impl WriteBatch {
 
     /// Deletes `key`; that it does not exist is no error.
     pub fn delete(&mut self, key: impl AsRef<[u8]>) {
-        self.delete_id(0, checked(key.as_ref(), &[]).0);
+        self.delete_id(CfId::DEFAULT, checked(key.as_ref(), &[]).0);
     }
 
     /// [`WriteBatch::delete`] in column family `cf`.
@@ -32,7 +32,7 @@ impl WriteBatch {
     /// Deletes the single earlier put of `key`: cheaper than [`WriteBatch::delete`], as both vanish when a compaction meets them. The
     /// caller promises that there is at most one put since the last delete, and no merge.
     pub fn single_delete(&mut self, key: impl AsRef<[u8]>) {
-        self.single_delete_id(0, checked(key.as_ref(), &[]).0);
+        self.single_delete_id(CfId::DEFAULT, checked(key.as_ref(), &[]).0);
     }
 
     /// [`WriteBatch::single_delete`] in column family `cf`.
@@ -44,7 +44,7 @@ impl WriteBatch {
     /// `begin`.
     pub fn delete_range(&mut self, begin: impl AsRef<[u8]>, end: impl AsRef<[u8]>) {
         let (begin, end) = checked(begin.as_ref(), end.as_ref());
-        self.delete_range_id(0, begin, end);
+        self.delete_range_id(CfId::DEFAULT, begin, end);
     }
 
     /// [`WriteBatch::delete_range`] in column family `cf`.
@@ -61,7 +61,7 @@ impl WriteBatch {
     /// Adds `operand` to `key`. Writing the batch fails with InvalidArgument if the column family has no merge operator.
     pub fn merge(&mut self, key: impl AsRef<[u8]>, operand: impl AsRef<[u8]>) {
         let (key, operand) = checked(key.as_ref(), operand.as_ref());
-        self.merge_id(0, key, operand);
+        self.merge_id(CfId::DEFAULT, key, operand);
     }
 
     /// [`WriteBatch::merge`] in column family `cf`.
@@ -80,7 +80,7 @@ impl WriteBatch {
         key: impl AsRef<[u8]>,
         columns: &[(N, V)],
     ) -> Result<()> {
-        self.put_entity_id(0, checked(key.as_ref(), &[]).0, &slices(columns))
+        self.put_entity_id(CfId::DEFAULT, checked(key.as_ref(), &[]).0, &slices(columns))
     }
 
     /// [`WriteBatch::put_entity`] in column family `cf`.

@@ -312,7 +312,7 @@ impl<'a> BlobOutput<'a> {
         let (file, checksum) = while_written(file, self.ctx.options.file_checksum_gen_factory);
         let options = BlobWriterOptions {
             file_number: number,
-            column_family_id: self.cf.id(),
+            column_family_id: self.cf.id().0,
             compression: plan.compression,
             compression_opts: plan.compression_opts.clone(),
         };

@@ -77,7 +77,7 @@ fn compaction_filter(job: &CompactionJob) -> Option<(Arc<dyn CompactionFilter>, 
     let context = FilterContext {
         is_full_compaction: compaction.input_files().count() == job.version.num_files(),
         is_manual_compaction: compaction.reason == Reason::Manual,
-        column_family_id: job.cf.id(),
+        column_family_id: job.cf.id().0,
     };
     let made = || job.cf.compaction_filter_factory.as_ref()?.create(context);
     let filter = job.cf.compaction_filter.clone().or_else(made)?;

@@ -8,8 +8,8 @@ use crate::partitioner::{PartitionerContext, SstPartitioner};
 use crate::paths;
 use crate::state::{CfState, DbState, RunningCompaction};
 use crate::version_set::VersionSet;
-use outcrop_base::Timestamp;
 use outcrop_base::keys::user_key;
+use outcrop_base::{CfId, Timestamp};
 use outcrop_manifest::{FileNumber, Version};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicI32};
@@ -114,7 +114,7 @@ pub fn start(state: &mut DbState, job: &CompactionJob) {
 
 /// The rest of a job that holds no table any more.
 pub struct Released {
-    cf_id: u32,
+    cf_id: CfId,
     inputs: Vec<FileNumber>,
     running: RunningCompaction,
 }

@@ -1,6 +1,6 @@
 //! A request of a caller of `compact_range`: its options, and the steps that wait to be run.
 
-use outcrop_base::{Error, ErrorKind, Result, Timestamp};
+use outcrop_base::{CfId, Error, ErrorKind, Result, Timestamp};
 use outcrop_manifest::FileNumber;
 use parking_lot::Mutex;
 use std::sync::Arc;
@@ -86,7 +86,7 @@ pub enum Scope {
 /// One step of a manual compaction.
 pub struct ManualCompaction {
     /// The column family.
-    pub cf_id: u32,
+    pub cf_id: CfId,
     /// Which tables.
     pub scope: Scope,
     /// No other compaction of the database runs at the same time.
@@ -114,7 +114,7 @@ enum Outcome {
 
 impl ManualCompaction {
     /// A step of `cf_id` that waits to be run.
-    pub fn new(cf_id: u32, scope: Scope, options: &CompactRangeOptions) -> ManualCompaction {
+    pub fn new(cf_id: CfId, scope: Scope, options: &CompactRangeOptions) -> ManualCompaction {
         ManualCompaction {
             cf_id,
             scope,
@@ -143,7 +143,7 @@ impl ManualCompaction {
     }
 
     /// True if no automatic compaction of column family `cf_id` may start while this waits or runs.
-    pub fn holds_back(&self, cf_id: u32) -> bool {
+    pub fn holds_back(&self, cf_id: CfId) -> bool {
         self.exclusive
             || (self.cf_id == cf_id && matches!(self.scope, Scope::Everything) && self.is_waiting())
     }
@@ -174,7 +174,7 @@ mod tests {
 
     fn request(scope: Scope, exclusive: bool) -> ManualCompaction {
         let options = CompactRangeOptions { exclusive_manual_compaction: exclusive, ..Default::default() };
-        ManualCompaction::new(3, scope, &options)
+        ManualCompaction::new(CfId(3), scope, &options)
     }
 
     fn level() -> Scope {
@@ -205,17 +205,17 @@ mod tests {
     #[test]
     fn one_that_takes_everything_holds_back_its_column_family_while_it_waits() {
         let step = request(Scope::Everything, false);
-        assert!(step.holds_back(3) && !step.holds_back(4));
+        assert!(step.holds_back(CfId(3)) && !step.holds_back(CfId(4)));
         step.start();
-        assert!(!step.holds_back(3), "its tables are taken now");
-        assert!(!request(level(), false).holds_back(3));
+        assert!(!step.holds_back(CfId(3)), "its tables are taken now");
+        assert!(!request(level(), false).holds_back(CfId(3)));
     }
 
     #[test]
     fn an_exclusive_one_holds_back_all_until_it_is_gone() {
         let step = request(level(), true);
-        assert!(step.holds_back(3) && step.holds_back(4));
+        assert!(step.holds_back(CfId(3)) && step.holds_back(CfId(4)));
         step.start();
-        assert!(step.holds_back(4));
+        assert!(step.holds_back(CfId(4)));
     }
 }

@@ -24,6 +24,7 @@ pub mod stamps;
 pub mod stream;
 pub mod subcompaction;
 
+use outcrop_base::CfId;
 use outcrop_manifest::TableFile;
 use outcrop_options::CompressionType;
 use std::fmt;
@@ -87,7 +88,7 @@ pub struct LevelFiles {
 /// A compaction that was decided: which tables go where.
 pub struct Compaction {
     /// Column family.
-    pub cf_id: u32,
+    pub cf_id: CfId,
     /// Why.
     pub reason: Reason,
     /// Its tables by level, in ascending order; no entry is empty, and there is at least one.

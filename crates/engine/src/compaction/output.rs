@@ -285,7 +285,7 @@ impl OpenTable {
                 table: plan.table.clone(),
                 compression: plan.compression,
                 compression_opts: plan.compression_opts.clone(),
-                column_family_id: cf.id(),
+                column_family_id: cf.id().0,
                 column_family_name: cf.name().to_string(),
                 merge_operator_name: cf.merge_operator.as_ref().map(|operator| operator.name().to_string()),
                 db_id: ctx.db_id.clone(),

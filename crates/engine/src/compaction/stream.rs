@@ -1,23 +1,34 @@
 //! The output of flush and compaction: the merged input without the entries no reader can see.
 //!
 //! A *stripe* is the set of sequence numbers between two snapshots; entries of one key in one stripe look
-//! alike to every reader, so only the newest of them can matter. The rules, by the letters of
-//! `docs/format/compaction.md`:
+//! alike to every reader, so only the newest of them can matter. The rules in the order in which `decide` asks them, by the
+//! letters of `docs/format/compaction.md`:
 //!
-//! - A: an entry is dropped if a newer entry of its key is in its stripe, unless it is a single deletion.
-//! - B: a deletion in the oldest stripe is dropped if the key cannot exist below the output.
-//! - C: a deletion at the bottommost level is dropped together with the older versions in its stripe, unless an older
-//!   stripe has a version for it to hide.
-//! - E: an entry is dropped if a newer range tombstone over it is in its stripe. Tombstones go under rules A and B.
-//! - D: a single deletion and the value it meets in its stripe are dropped together, unless a transaction's snapshot is older: it
-//!   could not tell then that the key was written. One that meets none stays even
-//!   under a newer value: a newer single deletion may take that value away, and the older value below the output
-//!   would be seen again.
-//! - F: merge operands of a stripe are combined where their base is known.
-//! - G: a value in the oldest stripe at the bottommost level gets sequence number 0.
-//! - H: with user-defined timestamps, versions below the low timestamp are versions of one key for rules A to D and G, and rule G
-//!   makes their timestamp the oldest there is; every other version is a key of its own, to which only rule A applies. Merge
-//!   operands are kept as they are.
+//! 1. H says which entries are versions of one key. With user-defined timestamps, versions below the low timestamp are, for
+//!    rules A to D and G, and rule G makes their timestamp the oldest there is; every other version is a key of its own, to which only
+//!    rule A applies.
+//! 2. A: an entry is dropped if a newer entry of its key is in its stripe, unless it is a single deletion.
+//! 3. E: an entry is dropped if a newer range tombstone over it is in its stripe. Tombstones go under rules A and B.
+//!
+//! Then by type. Of a value, the application's filter decides first:
+//!
+//! 4. G: a value in the oldest stripe at the bottommost level gets sequence number 0.
+//!
+//! Of a deletion:
+//!
+//! 5. B: in the oldest stripe it is dropped if the key cannot exist below the output.
+//! 6. C: at the bottommost level it is dropped together with the older versions in its stripe, unless an older
+//!    stripe has a version for it to hide.
+//!
+//! Of a single deletion:
+//!
+//! 7. D: it and the value it meets in its stripe are dropped together, unless a transaction's snapshot is older: it
+//!    could not tell then that the key was written. One that meets none stays even under a newer value: a newer single deletion
+//!    may take that value away, and the older value below the output would be seen again.
+//!
+//! Of a merge operand:
+//!
+//! 8. F: operands of a stripe are combined where their base is known; with user-defined timestamps they are kept as they are.
 //!
 //! Source: RocksDB `db/compaction/compaction_iterator.cc`, `db/merge_helper.cc`.
 

@@ -21,7 +21,7 @@ use crate::properties;
 use crate::property_maps;
 use crate::sst_file_writer::ExternalFileInfo;
 use crate::stopping;
-use outcrop_base::{Error, Result, SeqNum};
+use outcrop_base::{CfId, Error, Result, SeqNum};
 use outcrop_options::DbOptions;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -56,7 +56,7 @@ impl Db {
     pub fn flush_cfs(&self, column_families: &[ColumnFamilyHandle], wait: Wait) -> Result<()> {
         column_families.iter().try_for_each(|cf| self.core.ctx.check_owns(cf))?;
         column_families.iter().try_for_each(|cf| cf.refuse_if_dropped())?;
-        let ids: Vec<u32> = column_families.iter().map(|cf| cf.id()).collect();
+        let ids: Vec<CfId> = column_families.iter().map(|cf| cf.id()).collect();
         self.core.commit.flush(&ids, FlushReason::ManualFlush, wait != Wait::No)?;
         if wait == Wait::UntilTold {
             self.core.versions.wait_for_told_flushes(&ids);

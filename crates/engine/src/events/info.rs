@@ -4,7 +4,7 @@
 
 use super::reasons::{CompactionReason, FlushReason};
 use crate::write::stall_condition::StallCondition;
-use outcrop_base::{Error, SeqNum};
+use outcrop_base::{CfId, Error, SeqNum};
 use outcrop_options::CompressionType;
 use outcrop_table::TableProperties;
 use std::collections::BTreeMap;
@@ -23,7 +23,7 @@ use std::sync::Arc;
 #[derive(Clone, Debug)]
 pub struct FlushJobInfo {
     /// Id of the column family.
-    pub cf_id: u32,
+    pub cf_id: CfId,
     /// Its name.
     pub cf_name: String,
     /// The new table.
@@ -121,7 +121,7 @@ pub struct CompactionFileInfo {
 #[derive(Clone, Debug, Default)]
 pub struct CompactionJobInfo {
     /// Id of the column family.
-    pub cf_id: u32,
+    pub cf_id: CfId,
     /// Its name.
     pub cf_name: String,
     /// The error, if it failed.
@@ -172,7 +172,7 @@ pub struct CompactionJobInfo {
 #[derive(Clone, Debug, Default)]
 pub struct SubcompactionJobInfo {
     /// Id of the column family.
-    pub cf_id: u32,
+    pub cf_id: CfId,
     /// Its name.
     pub cf_name: String,
     /// The error, if it failed.

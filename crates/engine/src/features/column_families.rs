@@ -11,7 +11,7 @@ use crate::options_file;
 use crate::state::CfState;
 use crate::write::targets::Target;
 use outcrop_base::timestamp::TIMESTAMP_LEN;
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result};
 use outcrop_manifest::{Version, VersionEdit};
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
         if state.column_families.values().any(|cf| cf.cf.name() == descriptor.name) {
             return Err(Error::invalid_argument("Column family already exists"));
         }
-        state.max_column_family + 1
+        CfId(state.max_column_family.0 + 1)
     };
     let wal = writing.wal.number();
     let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));
@@ -76,7 +76,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
 /// See [`crate::Db::drop_column_family`].
 pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
     core.ctx.check_owns(cf)?;
-    if cf.id() == 0 {
+    if cf.id() == CfId::DEFAULT {
         return Err(Error::invalid_argument("Can't drop default column family"));
     }
     let mut writing = core.commit.exclude_writers();

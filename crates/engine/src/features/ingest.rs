@@ -32,7 +32,7 @@ use crate::version_set::VersionSet;
 use crate::write::pipeline::WriteCore;
 use outcrop_base::keys::{Trailer, append_internal_key, split, user_key};
 use outcrop_base::range_tombstone::is_tombstone_end;
-use outcrop_base::{Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
+use outcrop_base::{CfId, Comparator, Error, ErrorKind, RangeTombstone, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
 use outcrop_monitor::{HistogramKind, Watch};
@@ -412,10 +412,10 @@ impl Placing<'_> {
 
 /// Keeps compactions of a column family from starting while it lives: one that started between the choice of a level
 /// and the installation could write a table over the file's range there.
-struct NoNewCompactions<'d>(&'d VersionSet, u32);
+struct NoNewCompactions<'d>(&'d VersionSet, CfId);
 
 impl<'d> NoNewCompactions<'d> {
-    fn new(versions: &'d VersionSet, cf: u32) -> NoNewCompactions<'d> {
+    fn new(versions: &'d VersionSet, cf: CfId) -> NoNewCompactions<'d> {
         if let Some(cf) = versions.state.lock().column_families.get_mut(&cf) {
             cf.ingesting += 1;
         }

@@ -4,7 +4,7 @@ use crate::core::Core;
 use crate::events::reasons::FlushReason;
 use crate::obsolete_files::may_purge;
 use crate::state::DbState;
-use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_base::{CfId, Error, ErrorKind, Result};
 use std::time::Duration;
 
 /// Whether a call that starts background work returns at once.
@@ -58,7 +58,7 @@ pub fn wait_for_compact(core: &Core, options: &WaitForCompactOptions) -> Result<
     };
     let deadline = options.timeout.map(after);
     if options.flush {
-        let ids: Vec<u32> = core.column_family_ids();
+        let ids: Vec<CfId> = core.column_family_ids();
         core.commit.flush(&ids, FlushReason::ManualFlush, false)?;
     }
     let mut state = core.versions.state.lock();

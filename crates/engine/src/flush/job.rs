@@ -28,7 +28,7 @@ use crate::state::{CfState, DbState};
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
-use outcrop_base::{Error, Fragments, Result};
+use outcrop_base::{CfId, Error, Fragments, Result};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
@@ -205,7 +205,7 @@ fn install(
 fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> FileNumber {
     let state = versions.state.lock();
     let current = versions.current_wal();
-    let of_job = |id: u32| job.parts.iter().any(|part| part.cf.id() == id);
+    let of_job = |id: CfId| job.parts.iter().any(|part| part.cf.id() == id);
     let flushed = |memtable: &Arc<MemTable>| {
         job.parts.iter().flat_map(|part| &part.memtables).any(|part| Arc::ptr_eq(&part.memtable, memtable))
     };

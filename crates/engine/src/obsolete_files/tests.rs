@@ -4,6 +4,7 @@ use super::*;
 use crate::objects::DbObjects;
 use crate::sst_file_manager::SstFileManager;
 use crate::testing::parts::{DIR, FIRST_WAL, Lines, Parts, plain_options};
+use outcrop_base::CfId;
 use outcrop_env::OpenWrite;
 use outcrop_env::faulty::EIO;
 use outcrop_options::DbOptions;
@@ -14,8 +15,8 @@ fn no_recycling() -> Parts {
 
 /// Forgets the tables of the default column family.
 fn drop_tables(parts: &Parts) {
-    let mut edit = outcrop_manifest::VersionEdit::for_column_family(0);
-    let version = parts.cf(0).superversion.load().version.clone();
+    let mut edit = outcrop_manifest::VersionEdit::for_column_family(CfId::DEFAULT);
+    let version = parts.cf(CfId::DEFAULT).superversion.load().version.clone();
     edit.deleted_files.extend(version.files().map(|(level, file)| (level as u32, file.number)));
     parts.versions.log_and_apply(vec![edit], |_| {}).unwrap();
 }
@@ -41,8 +42,8 @@ fn a_table_goes_with_its_last_holder_whatever_was_removed_before() {
     let parts = no_recycling();
     parts.put("a", "1");
     parts.flush();
-    let version = parts.cf(0).superversion.load().version.clone();
-    let view = parts.cf(0).superversion.load_full();
+    let version = parts.cf(CfId::DEFAULT).superversion.load().version.clone();
+    let view = parts.cf(CfId::DEFAULT).superversion.load_full();
     drop_tables(&parts);
     assert!(parts.ctx.background.obsolete_table_bytes() > 0);
     // Each of them holds the table over one removal of files.
@@ -63,7 +64,7 @@ fn a_wal_goes_once_its_rows_are_in_tables() {
     let parts = no_recycling();
     let first = format!("{FIRST_WAL:06}.log");
     parts.put("a", "1");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     parts.versions.state.lock().purge_wanted = true;
     purge_obsolete_files(&parts.jobs);
     assert!(parts.files(".log").contains(&first), "it is all there is of a row");
@@ -122,7 +123,7 @@ fn files_set_aside_go_unless_a_version_has_them() {
     let parts = Parts::new();
     parts.put("a", "1");
     parts.flush();
-    let live = parts.cf(0).superversion.load().version.levels[0].files[0].number;
+    let live = parts.cf(CfId::DEFAULT).superversion.load().version.levels[0].files[0].number;
     let stray = parts.ctx.new_file_number();
     let path = file_name::table(&parts.ctx.path, stray);
     parts.ctx.env.fs.create(&path, OpenWrite::default()).unwrap().close().unwrap();

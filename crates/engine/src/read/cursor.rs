@@ -17,16 +17,16 @@ use super::options::{ReadOptions, TableFilter};
 use super::source::Source;
 use super::stamped::read_timestamp;
 use super::value::{PinnedValue, WideColumns};
-use super::within::Within;
 use super::{blob, merge};
 use crate::column_family::{ColumnFamily, ColumnFamilyHandle};
 use crate::context::DbContext;
 use crate::superversion::SuperVersion;
 use outcrop_base::keys::{Trailer, split};
-use outcrop_base::{Comparator, Error, PrefixExtractor, Result, SeqNum, ValueType, wide_columns};
+use outcrop_base::{Error, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::TableFile;
 use outcrop_table::{Loading, TableIterOptions};
+use prefix::PrefixMode;
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -99,18 +99,7 @@ pub struct Cursor {
     snapshot: SeqNum,
     lower: Option<Vec<u8>>,
     upper: Option<Vec<u8>>,
-    /// Given if prefixes matter: the iterator is bound to one, or filters of prefixes are asked when it seeks.
-    prefix_extractor: Option<PrefixExtractor>,
-    /// The iterator ends at the end of the prefix it was positioned by.
-    prefix_bound: bool,
-    /// Filters are asked.
-    filters: bool,
-    /// The prefix it stays within, or beyond which sources may be missing.
-    prefix: Option<Vec<u8>>,
-    /// While sources are missing: where the seek went.
-    seek_target: Vec<u8>,
-    /// While sources are missing: nothing beyond the prefix is before the upper bound.
-    bounded: bool,
+    prefixes: PrefixMode,
     /// Versions passed one by one before a seek past the key.
     max_skip: u64,
     /// Entries a positioning call may pass over.
@@ -210,9 +199,6 @@ impl Cursor {
         let read = read_timestamp(cf, &view, options)?;
         let bound = |key: &Option<Vec<u8>>| key.as_deref().map(|key| cf.stored_bound(key).into_owned());
         let column_options = cf.options.load();
-        let prefix_bound = options.prefix_same_as_start;
-        // Under another order keys with a prefix may lie apart.
-        let filters = !options.total_order_seek && !matches!(cf.comparator, Comparator::User(_));
         let merged = merge_view(ctx, &view, cf, options)?;
         let layers = match options.ignore_range_deletions {
             true => Vec::new(),
@@ -228,16 +214,12 @@ impl Cursor {
             snapshot,
             lower: bound(&options.iterate_lower_bound),
             upper: bound(&options.iterate_upper_bound),
-            prefix_extractor: column_options
-                .prefix_extractor
-                .as_ref()
-                .filter(|_| prefix_bound || filters)
-                .cloned(),
-            prefix_bound,
-            filters,
-            seek_target: Vec::new(),
-            bounded: false,
-            prefix: None,
+            prefixes: PrefixMode::new(
+                options.prefix_same_as_start,
+                options.total_order_seek,
+                &cf.comparator,
+                column_options.prefix_extractor.as_ref(),
+            ),
             max_skip: column_options.max_sequential_skip_in_iterations,
             max_skipped: options.most_skipped(),
             passed_key: Vec::new(),
@@ -351,7 +333,7 @@ impl Cursor {
             return self.stamped_first();
         }
         self.status = Ok(());
-        self.prefix = None;
+        self.prefixes.clear();
         match self.lower.take() {
             Some(lower) => {
                 self.merged.seek(&lower, Trailer::new(self.snapshot, ValueType::FOR_SEEK));
@@ -360,7 +342,7 @@ impl Cursor {
             None => self.merged.seek_to_first(),
         }
         self.find_forward(false);
-        self.stay_in_prefix_shown();
+        self.bind_to_prefix_shown();
     }
 
     /// To the last entry within the bounds.
@@ -373,7 +355,7 @@ impl Cursor {
             return self.stamped_last();
         }
         self.status = Ok(());
-        self.prefix = None;
+        self.prefixes.clear();
         match self.upper.take() {
             Some(upper) => {
                 // The bound itself is excluded: the largest footer sorts before all its versions.
@@ -383,7 +365,7 @@ impl Cursor {
             None => self.merged.seek_to_last(),
         }
         self.find_backward(0);
-        self.stay_in_prefix_shown();
+        self.bind_to_prefix_shown();
     }
 
     /// To the first entry at or after `target`.
@@ -396,7 +378,7 @@ impl Cursor {
             return self.stamped_seek(target);
         }
         self.status = Ok(());
-        self.stay_in_prefix(target);
+        self.prefixes.bind(target);
         match self.lower.take() {
             Some(lower) => {
                 let start = if self.before(target, &lower) { &lower } else { target };
@@ -410,44 +392,14 @@ impl Cursor {
 
     /// Moves the merging iterator to `start`, without the sources that filters of prefixes exclude.
     fn seek_merged(&mut self, start: &[u8]) {
-        let trailer = Trailer::new(self.snapshot, ValueType::FOR_SEEK);
-        let extractor = self.prefix_extractor.as_ref().filter(|_| self.filters);
-        let prefix = extractor.and_then(|extractor| extractor.transform(start));
-        // A target without prefix has nothing to stay within.
-        let wanted = |prefix: &&[u8]| !self.prefix_bound || self.prefix.as_deref() == Some(*prefix);
-        let (Some(extractor), Some(prefix)) = (extractor, prefix.filter(wanted)) else {
-            return self.merged.seek(start, trailer);
-        };
-        let within = Within { extractor, prefix };
-        self.merged.seek_within(start, trailer, &within);
-        if self.merged.has_excluded() && !self.prefix_bound {
-            self.bounded = self.upper.as_deref().is_some_and(|upper| self.ends_within(upper, &within));
-            self.prefix = Some(prefix.to_vec());
-            self.seek_target.clear();
-            self.seek_target.extend_from_slice(start);
-        }
+        let target = (start, Trailer::new(self.snapshot, ValueType::FOR_SEEK));
+        self.prefixes.seek(&mut self.merged, target, self.upper.as_deref(), &self.cf.comparator);
     }
 
-    /// True if no key without the prefix lies between a key with it and `upper`.
-    fn ends_within(&self, upper: &[u8], within: &Within<'_>) -> bool {
-        let whole = within.extractor.full_len() == Some(within.prefix.len());
-        let follows = || {
-            let Some((last, rest)) = within.prefix.split_last() else { return false };
-            let next = last.checked_add(1);
-            next.is_some_and(|next| upper.split_last() == Some((&next, rest)))
-        };
-        within.has(upper) || (whole && self.cf.comparator.is_bytewise() && follows())
-    }
-
-    /// At the end of what is complete: takes the missing sources in. False if there is nothing more to see.
+    /// At the end of what filters of prefixes left complete: takes the missing sources in. False if there is nothing more to see.
     #[cold]
     fn leave_prefix(&mut self) -> bool {
-        if self.prefix_bound || self.bounded || self.prefix.take().is_none() {
-            return false;
-        }
-        // None are missing any more if the merging iterator was moved by a seek meanwhile.
-        self.merged.include_excluded(&self.seek_target, Trailer::new(self.snapshot, ValueType::FOR_SEEK));
-        true
+        self.prefixes.leave(&mut self.merged, Trailer::new(self.snapshot, ValueType::FOR_SEEK))
     }
 
     /// To the last entry at or before `target`.
@@ -462,13 +414,13 @@ impl Cursor {
         self.status = Ok(());
         if self.upper.as_deref().is_some_and(|upper| !self.before(target, upper)) {
             self.find_last();
-            self.stay_in_prefix(target);
-            if self.valid() && self.left_prefix(self.key()) {
+            self.prefixes.bind(target);
+            if self.valid() && self.prefixes.is_outside(self.key()) {
                 self.position = Position::Invalid;
             }
             return;
         }
-        self.stay_in_prefix(target);
+        self.prefixes.bind(target);
         self.merged.seek_for_prev(target, Trailer::new(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
         self.find_backward(0);
     }
@@ -497,10 +449,7 @@ impl Cursor {
 
     /// To the previous entry. Panics unless valid.
     pub fn prev(&mut self) {
-        if !self.prefix_bound {
-            // Turning around takes all sources in.
-            self.prefix = None;
-        }
+        self.prefixes.step_backward();
         let stepped = match self.position {
             Position::AtEntry => self.step_before_saved_key(),
             Position::SavedForward => {
@@ -556,25 +505,9 @@ impl Cursor {
     }
 
     /// From an end of the key space, the prefix to stay within is that of the entry found.
-    fn stay_in_prefix_shown(&mut self) {
-        if self.prefix_bound && self.valid() {
-            let shown = self.key().to_vec();
-            self.stay_in_prefix(&shown);
-        }
-    }
-
-    fn stay_in_prefix(&mut self, target: &[u8]) {
-        let extractor = self.prefix_extractor.as_ref().filter(|_| self.prefix_bound);
-        let prefix = extractor.and_then(|extractor| extractor.transform(target));
-        self.prefix = prefix.map(<[u8]>::to_vec);
-    }
-
-    /// True if `user_key` is outside the prefix the iterator stays within.
-    #[inline]
-    fn left_prefix(&self, user_key: &[u8]) -> bool {
-        match (&self.prefix, &self.prefix_extractor) {
-            (Some(prefix), Some(extractor)) => extractor.transform(user_key) != Some(prefix),
-            _ => false,
+    fn bind_to_prefix_shown(&mut self) {
+        if self.prefixes.is_bound() && self.valid() {
+            self.prefixes.bind(&self.key);
         }
     }
 
@@ -613,7 +546,7 @@ impl Cursor {
                 continue;
             }
             if self.upper.as_deref().is_some_and(|upper| !self.before(user_key, upper))
-                || self.left_prefix(user_key)
+                || self.prefixes.is_outside(user_key)
             {
                 if self.leave_prefix() {
                     continue;
@@ -826,6 +759,7 @@ fn type_error(value_type: Option<ValueType>) -> Error {
 }
 
 mod backward;
+mod prefix;
 mod skips;
 mod stamped;
 #[cfg(test)]

@@ -12,6 +12,7 @@ use outcrop_cache::Pinned;
 use outcrop_manifest::TableFile;
 use outcrop_table::{TableIter, TableIterOptions};
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::sync::Arc;
 
 /// Iterator over non-overlapping tables in key order.
@@ -64,6 +65,12 @@ impl LevelIter {
     /// The cached block that the value lies in, if it is in one.
     pub fn pinned_block(&self) -> Option<&Pinned> {
         self.table.as_ref()?.pinned_block()
+    }
+
+    /// As [`TableIter::value_in_block`].
+    #[inline]
+    pub fn value_in_block(&self) -> Option<(&Pinned, Range<usize>)> {
+        self.table.as_ref()?.value_in_block()
     }
 
     /// To the first entry.

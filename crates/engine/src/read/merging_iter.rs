@@ -16,6 +16,7 @@ use outcrop_env::read_batch;
 use outcrop_table::TableIter;
 use std::cell::RefCell;
 use std::cmp::Ordering;
+use std::ops::Range;
 
 /// No source.
 const NONE: usize = usize::MAX;
@@ -104,6 +105,12 @@ impl MergingIter {
     /// The cached block that the value lies in, if it is in one. Panics unless valid.
     pub fn pinned_block(&self) -> Option<&Pinned> {
         self.sources[self.winner].pinned_block()
+    }
+
+    /// As [`TableIter::value_in_block`]. Panics unless valid.
+    #[inline]
+    pub fn value_in_block(&self) -> Option<(&Pinned, Range<usize>)> {
+        self.sources[self.winner].value_in_block()
     }
 
     /// To the first entry.

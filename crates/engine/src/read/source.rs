@@ -7,6 +7,7 @@ use outcrop_base::{Result, SeqNum};
 use outcrop_cache::Pinned;
 use outcrop_memtable::MemTableIter;
 use outcrop_table::TableIter;
+use std::ops::Range;
 
 /// Which way an iterator goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,6 +61,16 @@ impl Source {
             Source::Mem(_) => None,
             Source::Table(iter, _) => iter.pinned_block(),
             Source::Level(iter) => iter.pinned_block(),
+        }
+    }
+
+    /// As [`TableIter::value_in_block`].
+    #[inline]
+    pub(super) fn value_in_block(&self) -> Option<(&Pinned, Range<usize>)> {
+        match self {
+            Source::Mem(_) => None,
+            Source::Table(iter, _) => iter.value_in_block(),
+            Source::Level(iter) => iter.value_in_block(),
         }
     }
 

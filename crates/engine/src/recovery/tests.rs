@@ -10,6 +10,7 @@
 use super::*;
 use crate::testing::cases::{self, Case};
 use crate::testing::parts::{DIR, Parts, plain_options};
+use outcrop_base::CfId;
 use outcrop_env::OpenWrite;
 use outcrop_manifest::ManifestWriter;
 use outcrop_record::LogWriter;
@@ -81,7 +82,7 @@ fn recovered(case: &Case<'_>) -> Result<String> {
     )?;
     let edit = VersionEdit {
         last_sequence: Some(SeqNum(case.argument("tables", 0))),
-        ..VersionEdit::for_column_family(0)
+        ..VersionEdit::for_column_family(CfId::DEFAULT)
     };
     let edits = [
         crate::manifest_file::snapshot_edits(
@@ -100,7 +101,7 @@ fn recovered(case: &Case<'_>) -> Result<String> {
     let pool = Arc::new(MemTablePool::new(0));
     let found = recover(dir, &options, &parts.ctx.env, &[descriptor], &pool, (Families::All, None))?;
     let mut rows = Vec::new();
-    let mut iter = found.state.column_families[&0].memtable.iter();
+    let mut iter = found.state.column_families[&CfId(0)].memtable.iter();
     iter.seek_to_first();
     while iter.valid() {
         let (key, trailer) = outcrop_base::keys::split(iter.key());

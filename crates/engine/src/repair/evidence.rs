@@ -5,10 +5,10 @@
 //! a table would have to show and does not, proves that the later ones are in none.
 
 use super::known::{Known, KnownTables};
-use super::records::{each_record, look_at};
+use super::records::{each_record, parse_batch};
 use crate::batch::codec::{self, Item, Marker, Op};
 use outcrop_base::xxph3::xxph3_64;
-use outcrop_base::{Comparator, Result, SeqNum};
+use outcrop_base::{CfId, Comparator, Result, SeqNum};
 use outcrop_manifest::FileNumber;
 use std::collections::{BTreeMap, HashMap};
 
@@ -67,11 +67,11 @@ struct Writes {
 pub fn gather(
     tables: &KnownTables<'_>,
     wals: impl Iterator<Item = FileNumber>,
-) -> Result<BTreeMap<u32, Evidence>> {
-    let mut written: BTreeMap<u32, Writes> = BTreeMap::new();
+) -> Result<BTreeMap<CfId, Evidence>> {
+    let mut written: BTreeMap<CfId, Writes> = BTreeMap::new();
     for number in wals {
         let each = |record: &[u8], _| {
-            if look_at(record).is_ok() {
+            if parse_batch(record).is_ok() {
                 take(record, &mut written)?;
             }
             Ok(())
@@ -87,7 +87,7 @@ pub fn gather(
     Ok(found)
 }
 
-fn take(record: &[u8], written: &mut BTreeMap<u32, Writes>) -> Result<()> {
+fn take(record: &[u8], written: &mut BTreeMap<CfId, Writes>) -> Result<()> {
     let (mut seq, mut preparing) = (codec::sequence_of(record), false);
     let mut items = codec::records(record)?;
     while let Some(item) = items.next_item() {
@@ -116,7 +116,7 @@ fn take(record: &[u8], written: &mut BTreeMap<u32, Writes>) -> Result<()> {
     Ok(())
 }
 
-fn of_family(tables: &KnownTables<'_>, id: u32, writes: &Writes) -> Result<Evidence> {
+fn of_family(tables: &KnownTables<'_>, id: CfId, writes: &Writes) -> Result<Evidence> {
     let mut evidence = Evidence::default();
     let order = tables.order(id);
     for (key, last) in &writes.last {

@@ -7,7 +7,7 @@ use crate::in_force::{
     add_default_cache, check_column_family_options, resolve_objects, sanitize_column_family,
 };
 use crate::state::CfState;
-use outcrop_base::{Comparator, Error, Result};
+use outcrop_base::{CfId, Comparator, Error, Result};
 use outcrop_manifest::{FileNumber, Version};
 use outcrop_memtable::MemTablePool;
 use outcrop_options::DbOptions;
@@ -45,7 +45,7 @@ pub fn resolve(
     structure: &Structure,
     opened: &mut Vec<Opened>,
     named: &Named<'_>,
-) -> Result<(BTreeMap<u32, Family>, Vec<Refused>)> {
+) -> Result<(BTreeMap<CfId, Family>, Vec<Refused>)> {
     let mut refused = Vec::new();
     let names = names(structure, opened, &mut refused);
     let mut families = BTreeMap::new();
@@ -82,20 +82,20 @@ fn names(
     structure: &Structure,
     opened: &mut Vec<Opened>,
     refused: &mut Vec<Refused>,
-) -> BTreeMap<u32, String> {
-    let mut names: BTreeMap<u32, String> =
+) -> BTreeMap<CfId, String> {
+    let mut names: BTreeMap<CfId, String> =
         structure.families.iter().map(|(id, family)| (*id, family.name.clone())).collect();
-    names.entry(0).or_insert_with(|| DEFAULT_COLUMN_FAMILY.to_string());
+    names.entry(CfId(0)).or_insert_with(|| DEFAULT_COLUMN_FAMILY.to_string());
     opened.sort_by_key(|table| std::cmp::Reverse(table.number));
     for table in opened.iter() {
         if let Some(name) = &table.family_name {
             names.entry(table.family).or_insert_with(|| name.clone());
         }
     }
-    let mut taken: BTreeMap<String, u32> = BTreeMap::new();
+    let mut taken: BTreeMap<String, CfId> = BTreeMap::new();
     for (id, name) in &names {
         // The MANIFEST's are of one moment; beside it, the id that was given last.
-        let known = |id: &u32| structure.families.contains_key(id);
+        let known = |id: &CfId| structure.families.contains_key(id);
         match taken.get(name) {
             Some(other) if known(other) && !known(id) => {}
             _ => drop(taken.insert(name.clone(), *id)),

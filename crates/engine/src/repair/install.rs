@@ -9,7 +9,7 @@ use super::scan::Scanned;
 use super::under_way::Repair;
 use crate::info_log::log_line;
 use crate::pending_outputs::PendingOutputs;
-use outcrop_base::{Result, SeqNum};
+use outcrop_base::{CfId, Result, SeqNum};
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::{
     BlobFile, FileNumber, Garbage, ManifestWriter, TableFile, TableMeta, Version, VersionBuilder,
@@ -22,9 +22,9 @@ use std::sync::Arc;
 /// The files that were made of the WALs.
 pub struct Made {
     /// New tables by column family, oldest first, with their entries.
-    pub new_tables: BTreeMap<u32, Vec<(Arc<TableFile>, u64)>>,
+    pub new_tables: BTreeMap<CfId, Vec<(Arc<TableFile>, u64)>>,
     /// New blob files by column family.
-    pub new_blobs: BTreeMap<u32, Vec<Arc<BlobFile>>>,
+    pub new_blobs: BTreeMap<CfId, Vec<Arc<BlobFile>>>,
     /// The highest number in WALs and MANIFEST.
     pub last_seq: SeqNum,
     /// The WAL of what is prepared.
@@ -53,7 +53,7 @@ impl Repair<'_> {
             ..VersionEdit::default()
         }];
         let mut used = BTreeSet::new();
-        let ids: Vec<u32> = self.families.keys().copied().collect();
+        let ids: Vec<CfId> = self.families.keys().copied().collect();
         for id in ids {
             let (edit, family) = self.family(id, &made, log_number, &mut used, &mut report)?;
             edits.extend(edit);
@@ -102,7 +102,7 @@ impl Repair<'_> {
     /// The edits that make one column family.
     fn family(
         &mut self,
-        id: u32,
+        id: CfId,
         made: &Made,
         log_number: FileNumber,
         used: &mut BTreeSet<FileNumber>,
@@ -114,7 +114,7 @@ impl Repair<'_> {
         let (levels, levels_kept, order_unclear) = self.levels(id, made, &blobs)?;
         let family = &self.families[&id];
         let mut create = VersionEdit::for_column_family(id);
-        create.column_family_add = (id != 0).then(|| family.cf.name().to_string());
+        create.column_family_add = (id != CfId::DEFAULT).then(|| family.cf.name().to_string());
         create.comparator = Some(family.cf.comparator.name().to_string());
         create.persist_timestamps = Some(true);
         let mut contents = VersionEdit::for_column_family(id);
@@ -140,7 +140,7 @@ impl Repair<'_> {
 
     /// The tables of a column family with their levels and epochs, whether these levels are those they had, and whether the order in
     /// level 0 is unclear.
-    fn levels(&self, id: u32, made: &Made, blobs: &Blobs) -> Result<(Vec<Placed>, bool, bool)> {
+    fn levels(&self, id: CfId, made: &Made, blobs: &Blobs) -> Result<(Vec<Placed>, bool, bool)> {
         let family = &self.families[&id];
         let old: &[Scanned] = self.scanned.get(&id).map_or(&[], Vec::as_slice);
         let new = made.new_tables.get(&id).into_iter().flatten().map(|(file, _)| file);
@@ -187,7 +187,7 @@ impl Repair<'_> {
     /// The tables on the levels that the MANIFEST gives them, if it knows them all.
     fn kept_levels(
         &self,
-        id: u32,
+        id: CfId,
         options: &outcrop_options::ColumnFamilyOptions,
     ) -> Option<Vec<(u32, Arc<TableFile>)>> {
         let old = self.scanned.get(&id).map_or(&[][..], Vec::as_slice);
@@ -203,7 +203,7 @@ impl Repair<'_> {
     }
 
     /// Opens the blob files that tables of a column family refer to.
-    fn blobs(&mut self, id: u32, made: &Made, report: &mut RepairReport) -> Result<Blobs> {
+    fn blobs(&mut self, id: CfId, made: &Made, report: &mut RepairReport) -> Result<Blobs> {
         let mut referred: BTreeMap<FileNumber, Garbage> = BTreeMap::new();
         for table in self.scanned.get(&id).into_iter().flatten() {
             for (number, refers) in &table.blobs {
@@ -224,7 +224,7 @@ impl Repair<'_> {
                 continue;
             }
             let read = OpenRead { access: Access::Random, ..OpenRead::default() };
-            let opened = self.ctx.env.fs.open_read(&path, read).and_then(|file| BlobReader::open(file, id));
+            let opened = self.ctx.env.fs.open_read(&path, read).and_then(|file| BlobReader::open(file, id.0));
             match opened {
                 Ok(reader) => {
                     let bytes = reader.file().size().saturating_sub(file_len(0));
@@ -255,10 +255,10 @@ impl Repair<'_> {
 }
 
 /// The highest id of a column family that was ever given out, as far as is known.
-fn ids_end(families: &BTreeMap<u32, Family>, known: u32, written_to: &BTreeSet<u32>) -> u32 {
-    let last = families.keys().last().copied().unwrap_or(0);
-    let written = written_to.last().copied().unwrap_or(0);
+fn ids_end(families: &BTreeMap<CfId, Family>, known: CfId, written_to: &BTreeSet<CfId>) -> CfId {
+    let last = families.keys().last().copied().unwrap_or_default();
+    let written = written_to.last().copied().unwrap_or_default();
     // A WAL's record can name any id; one that leaves no room for others is none that was given out.
-    let written = if written < u32::MAX / 2 { written } else { 0 };
+    let written = if written.0 < u32::MAX / 2 { written } else { CfId::DEFAULT };
     last.max(known).max(written)
 }

@@ -5,7 +5,7 @@ use super::scan::Scanned;
 use crate::context::DbContext;
 use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::xxph3::xxph3_64;
-use outcrop_base::{Comparator, RangeTombstone, Result, SeqNum, ValueType};
+use outcrop_base::{CfId, Comparator, RangeTombstone, Result, SeqNum, ValueType};
 use outcrop_manifest::{FileNumber, TableFile};
 use outcrop_table::{Loading, TableIterOptions};
 use std::collections::BTreeMap;
@@ -41,27 +41,27 @@ pub struct KnownTables<'a> {
     /// Opens them.
     pub ctx: &'a Arc<DbContext>,
     /// The column families.
-    pub families: &'a BTreeMap<u32, Family>,
+    pub families: &'a BTreeMap<CfId, Family>,
     /// Tables that were found.
-    pub found: BTreeMap<u32, Tables<'a>>,
+    pub found: BTreeMap<CfId, Tables<'a>>,
     /// New tables by column family, oldest first, with their entries.
-    pub made: BTreeMap<u32, Vec<(Arc<TableFile>, u64)>>,
+    pub made: BTreeMap<CfId, Vec<(Arc<TableFile>, u64)>>,
 }
 
 impl KnownTables<'_> {
     /// True if there are tables of the column family, or were made.
-    pub fn has_tables(&self, id: u32) -> bool {
+    pub fn has_tables(&self, id: CfId) -> bool {
         self.found.get(&id).is_some_and(|tables| !tables.scanned.is_empty())
             || self.made.get(&id).is_some_and(|tables| !tables.is_empty())
     }
 
     /// The order of keys of the column family.
-    pub fn order(&self, id: u32) -> Comparator {
+    pub fn order(&self, id: CfId) -> Comparator {
         self.families[&id].cf.comparator.clone()
     }
 
     /// Tables of the column family, those made of WALs last.
-    pub fn files(&self, id: u32) -> impl Iterator<Item = &Arc<TableFile>> {
+    pub fn files(&self, id: CfId) -> impl Iterator<Item = &Arc<TableFile>> {
         let old =
             self.found.get(&id).map_or(&[][..], |tables| tables.scanned).iter().map(|table| &table.file);
         old.chain(self.made.get(&id).into_iter().flatten().map(|(file, _)| file))
@@ -71,7 +71,7 @@ impl KnownTables<'_> {
     ///
     /// # Errors
     /// Of reading them.
-    pub fn of_key(&self, id: u32, key: &[u8]) -> Result<Known> {
+    pub fn of_key(&self, id: CfId, key: &[u8]) -> Result<Known> {
         let cf = &self.families[&id].cf;
         let order = &cf.comparator;
         let mut known = Known::default();
@@ -100,34 +100,34 @@ impl KnownTables<'_> {
     }
 
     /// True if a table is lost that had the key in its range, as far as the MANIFEST knows.
-    pub fn may_be_lost(&self, id: u32, key: &[u8]) -> bool {
+    pub fn may_be_lost(&self, id: CfId, key: &[u8]) -> bool {
         self.found.get(&id).is_some_and(|tables| self.any_has(id, tables.lost, key))
     }
 
     /// True if a table is not there that had the key in its range, lost or become another.
-    pub fn may_have_vanished(&self, id: u32, key: &[u8]) -> bool {
+    pub fn may_have_vanished(&self, id: CfId, key: &[u8]) -> bool {
         self.found.get(&id).is_some_and(|tables| self.any_has(id, tables.vanished, key))
     }
 
     /// True if one of `files` has the key in its range.
-    fn any_has(&self, id: u32, files: &[Arc<TableFile>], key: &[u8]) -> bool {
+    fn any_has(&self, id: CfId, files: &[Arc<TableFile>], key: &[u8]) -> bool {
         let order = &self.families[&id].cf.comparator;
         files.iter().any(|file| !file.starts_after(order, key) && !file.ends_before(order, key))
     }
 
     /// True if tables of the column family are lost.
-    pub fn are_incomplete(&self, id: u32) -> bool {
+    pub fn are_incomplete(&self, id: CfId) -> bool {
         self.found.get(&id).is_some_and(|tables| tables.incomplete)
     }
 
     /// True if there is a table of the column family that was begun after the WAL: only such tables can have writes of it.
-    pub fn any_is_younger(&self, id: u32, wal: FileNumber) -> bool {
+    pub fn any_is_younger(&self, id: CfId, wal: FileNumber) -> bool {
         self.found.get(&id).is_some_and(|tables| tables.scanned.iter().any(|table| table.file.number > wal))
     }
 
     /// The number above which no write is in tables of the column family. A table from whose entries a compaction took the numbers can
     /// have any.
-    pub fn newest(&self, id: u32) -> SeqNum {
+    pub fn newest(&self, id: CfId) -> SeqNum {
         let newest = |file: &Arc<TableFile>| match file.smallest_seq {
             SeqNum::ZERO => SeqNum::MAX,
             _ => file.largest_seq,
@@ -139,7 +139,7 @@ impl KnownTables<'_> {
     ///
     /// # Errors
     /// Of reading them.
-    pub fn keys_in(&self, id: u32, range: &RangeTombstone) -> Result<Vec<Vec<u8>>> {
+    pub fn keys_in(&self, id: CfId, range: &RangeTombstone) -> Result<Vec<Vec<u8>>> {
         let cf = &self.families[&id].cf;
         let order = &cf.comparator;
         let mut keys: Vec<Vec<u8>> = Vec::new();

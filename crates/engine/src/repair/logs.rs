@@ -8,7 +8,7 @@
 
 use super::evidence::Evidence;
 use super::known::{Known, KnownTables};
-use super::records::{each_record, look_at};
+use super::records::{each_record, parse_batch};
 use super::report::RepairedWal;
 use crate::batch::codec;
 use crate::context::DbContext;
@@ -17,7 +17,7 @@ use crate::info_log::{LogLevel, log_at, log_line};
 use crate::pending_outputs::PendingOutputs;
 use crate::prepared::PreparedTransactions;
 use outcrop_base::keys::{split, user_key};
-use outcrop_base::{Error, RangeTombstone, Result, SeqNum, ValueType};
+use outcrop_base::{CfId, Error, RangeTombstone, Result, SeqNum, ValueType};
 use outcrop_env::OpenWrite;
 use outcrop_manifest::{BlobFile, FileNumber, file_name};
 use outcrop_memtable::MemTable;
@@ -67,20 +67,20 @@ pub struct Conversion<'a> {
     /// The column families with their tables.
     pub known: KnownTables<'a>,
     /// Those that are written to.
-    pub written_to: BTreeSet<u32>,
+    pub written_to: BTreeSet<CfId>,
     /// Those that were dropped.
-    pub dropped: &'a BTreeSet<u32>,
+    pub dropped: &'a BTreeSet<CfId>,
     /// The MANIFEST says which WALs a column family needs.
     pub trusted: bool,
     /// Where it does not: what WALs and tables say together.
-    pub evidence: BTreeMap<u32, Evidence>,
+    pub evidence: BTreeMap<CfId, Evidence>,
     /// The WAL that was written last: nothing in it was flushed.
     pub last_wal: FileNumber,
     /// Between older WALs and this one numbers are missing: others were there, and are removed only after the older ones were not
     /// needed any more. Or writes went past the WAL.
     pub first_in_line: FileNumber,
     /// New blob files by column family.
-    pub new_blobs: BTreeMap<u32, Vec<Arc<BlobFile>>>,
+    pub new_blobs: BTreeMap<CfId, Vec<Arc<BlobFile>>>,
     /// The highest number of a write.
     pub last_seq: SeqNum,
     /// Transactions that are prepared and not decided.
@@ -123,8 +123,8 @@ impl Conversion<'_> {
         Ok(report)
     }
 
-    fn empty_memtables(&self) -> BTreeMap<u32, Arc<MemTable>> {
-        let of = |id: &u32| {
+    fn empty_memtables(&self) -> BTreeMap<CfId, Arc<MemTable>> {
+        let of = |id: &CfId| {
             let order = self.known.families.get(id)?.cf.comparator.clone();
             Some((*id, Arc::new(MemTable::new(order, MEMTABLE, &self.ctx.memtable_pool))))
         };
@@ -132,12 +132,12 @@ impl Conversion<'_> {
     }
 
     /// True if the MANIFEST says that the column family's writes in the WAL are in tables, and they are.
-    fn is_done(&self, id: u32, wal: FileNumber) -> bool {
+    fn is_done(&self, id: CfId, wal: FileNumber) -> bool {
         self.trusted && !self.known.are_incomplete(id) && self.known.families[&id].log_number > wal
     }
 
     /// The same of one key, where tables of other keys are lost.
-    fn is_done_with(&self, id: u32, wal: FileNumber, key: &[u8]) -> bool {
+    fn is_done_with(&self, id: CfId, wal: FileNumber, key: &[u8]) -> bool {
         self.trusted && self.known.families[&id].log_number > wal && !self.known.may_be_lost(id, key)
     }
 
@@ -145,17 +145,17 @@ impl Conversion<'_> {
         &mut self,
         record: &[u8],
         wal: FileNumber,
-        memtables: &BTreeMap<u32, Arc<MemTable>>,
+        memtables: &BTreeMap<CfId, Arc<MemTable>>,
         next_seq: &mut Option<SeqNum>,
         report: &mut RepairedWal,
     ) -> Result<()> {
-        let batch = look_at(record)?;
+        let batch = parse_batch(record)?;
         let count: u64 = batch.writes.values().sum();
         if count > 0 && next_seq.is_some_and(|next| batch.first < next) {
             return Err(Error::corruption(format!("sequence number {} is replayed twice", batch.first)));
         }
-        let done: BTreeSet<u32> = memtables.keys().copied().filter(|id| self.is_done(*id, wal)).collect();
-        let memtable_of = |id: u32| match done.contains(&id) {
+        let done: BTreeSet<CfId> = memtables.keys().copied().filter(|id| self.is_done(*id, wal)).collect();
+        let memtable_of = |id: CfId| match done.contains(&id) {
             true => None,
             false => memtables.get(&id).map(|memtable| &**memtable),
         };
@@ -164,7 +164,7 @@ impl Conversion<'_> {
         *next_seq = Some(next);
         self.last_seq = self.last_seq.max(SeqNum(next.0.saturating_sub(1)));
         report.writes += count;
-        let homeless = |id: &u32| !self.known.families.contains_key(id) && !self.dropped.contains(id);
+        let homeless = |id: &CfId| !self.known.families.contains_key(id) && !self.dropped.contains(id);
         report.homeless +=
             batch.writes.iter().filter(|(id, _)| homeless(id)).map(|(_, count)| *count).sum::<u64>();
         Ok(())
@@ -174,7 +174,7 @@ impl Conversion<'_> {
     fn write(
         &mut self,
         wal: FileNumber,
-        memtables: BTreeMap<u32, Arc<MemTable>>,
+        memtables: BTreeMap<CfId, Arc<MemTable>>,
         report: &mut RepairedWal,
     ) -> Result<()> {
         for (id, memtable) in memtables.into_iter().filter(|(_, memtable)| !memtable.is_empty()) {
@@ -204,7 +204,7 @@ impl Conversion<'_> {
     /// The entries of `memtable` that no table has, or has a later one of the same key than.
     fn without_known(
         &self,
-        id: u32,
+        id: CfId,
         wal: FileNumber,
         memtable: &Arc<MemTable>,
         report: &mut RepairedWal,
@@ -273,7 +273,7 @@ impl Conversion<'_> {
     }
 
     /// Whether tables have a write of this key and number though the entry they have of the key is older, or has no number.
-    fn verdict(&self, id: u32, wal: FileNumber, (key, seq): (&[u8], SeqNum), known: &Known) -> Verdict {
+    fn verdict(&self, id: CfId, wal: FileNumber, (key, seq): (&[u8], SeqNum), known: &Known) -> Verdict {
         let incomplete = self.known.are_incomplete(id);
         // Of a MANIFEST that was read in part: numbers of WALs that are needed only grow.
         let was_flushed = self.known.families[&id].log_number > wal;
@@ -306,7 +306,7 @@ impl Conversion<'_> {
     }
 
     /// Notes in the report what is not certain.
-    fn tell(&self, id: u32, key: &[u8], verdict: Verdict, report: &mut RepairedWal) {
+    fn tell(&self, id: CfId, key: &[u8], verdict: Verdict, report: &mut RepairedWal) {
         match verdict {
             Verdict::InTables | Verdict::InNone => return,
             Verdict::SeemsInTables | Verdict::SeemsInNone => report.presumed += 1,
@@ -321,7 +321,7 @@ impl Conversion<'_> {
     /// Deletes the keys that tables have in a range, one by one: a table with the range, above newer entries, would hide these.
     fn delete_keys(
         &self,
-        id: u32,
+        id: CfId,
         wal: FileNumber,
         range: &RangeTombstone,
         left: &MemTable,

@@ -44,7 +44,7 @@ use find::Found;
 use known::{KnownTables, Tables};
 use logs::Conversion;
 use lost::Moves;
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result};
 use outcrop_env::Env;
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_options::DbOptions;
@@ -178,8 +178,8 @@ impl<'a> Repair<'a> {
             moves.add(file_name::table(&ctx.path, number), reason, held_data);
         };
         let mut opened: Vec<Opened> = Vec::new();
-        let mut incomplete: BTreeSet<u32> = BTreeSet::new();
-        let mut lost: BTreeMap<u32, Vec<Arc<TableFile>>> = BTreeMap::new();
+        let mut incomplete: BTreeSet<CfId> = BTreeSet::new();
+        let mut lost: BTreeMap<CfId, Vec<Arc<TableFile>>> = BTreeMap::new();
         // One that does not say whose it was may have been any column family's.
         let mut lost_of_any = false;
         let live = found.tables.iter().filter(|number| !structure.gone.contains(number));
@@ -207,7 +207,7 @@ impl<'a> Repair<'a> {
         let named = Named { descriptors, unknown: unnamed, options: &ctx.options, pool: &ctx.memtable_pool };
         let (families, refused) = families::resolve(&structure, &mut opened, &named)?;
         refused.into_iter().for_each(|(number, reason)| lose(number, reason, true));
-        let mut scanned: BTreeMap<u32, Vec<Scanned>> = BTreeMap::new();
+        let mut scanned: BTreeMap<CfId, Vec<Scanned>> = BTreeMap::new();
         let mut surprised = BTreeSet::new();
         opened.sort_by_key(|table| table.number);
         for table in &opened {
@@ -284,13 +284,13 @@ impl<'a> Repair<'a> {
         }
         let outputs = PendingOutputs::new(self.ctx);
         let trusted = self.structure_found == StructureFound::Whole;
-        let mut vanished: BTreeMap<u32, Vec<Arc<TableFile>>> = BTreeMap::new();
+        let mut vanished: BTreeMap<CfId, Vec<Arc<TableFile>>> = BTreeMap::new();
         for (_, table) in
             self.structure.tables.iter().filter(|(number, _)| !self.found.tables.contains(number))
         {
             vanished.entry(table.family).or_default().push(table.file.clone());
         }
-        let tables = |(id, _): (&u32, &Family)| {
+        let tables = |(id, _): (&CfId, &Family)| {
             let scanned: &[Scanned] = self.scanned.get(id).map_or(&[], Vec::as_slice);
             // A table that cannot be opened does not say whose it was.
             let incomplete = self.incomplete.contains(id);

@@ -2,7 +2,7 @@
 
 use super::damage::refuse_unless_damage;
 use crate::batch::codec::{self, Item, Marker};
-use outcrop_base::{Error, ErrorKind, Result, SeqNum};
+use outcrop_base::{CfId, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_options::WalRecoveryMode;
@@ -56,7 +56,7 @@ pub fn each_record(
 #[derive(Default)]
 pub struct Survey {
     /// Ids of column families that are written to.
-    pub families: BTreeSet<u32>,
+    pub families: BTreeSet<CfId>,
     /// The last sequence number.
     pub last_seq: SeqNum,
     /// The WAL from which on no number is missing; the first if numbers are missing within a WAL, too.
@@ -79,7 +79,7 @@ impl Survey {
     pub fn read(&mut self, env: &Env, dir: &Path, number: FileNumber) -> Result<()> {
         let mut first_record = true;
         let damaged = Cell::new(self.excused);
-        let each = |record: &[u8], _| match look_at(record) {
+        let each = |record: &[u8], _| match parse_batch(record) {
             Ok(batch) => {
                 let used = self.used(record)?;
                 self.families.extend(batch.writes.keys());
@@ -141,14 +141,14 @@ pub struct Batch {
     /// Its number.
     pub first: SeqNum,
     /// Writes by column family.
-    pub writes: BTreeMap<u32, u64>,
+    pub writes: BTreeMap<CfId, u64>,
 }
 
 /// Checks a whole batch before any of it is applied.
 ///
 /// # Errors
 /// Corruption if it does not decode; NotSupported naming the feature of a record this engine does not implement.
-pub fn look_at(record: &[u8]) -> Result<Batch> {
+pub fn parse_batch(record: &[u8]) -> Result<Batch> {
     let mut records = codec::records(record)?;
     let (first, stated) = (codec::sequence_of(record), codec::count_of(record));
     let (mut writes, mut count) = (BTreeMap::new(), 0u32);

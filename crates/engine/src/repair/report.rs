@@ -1,6 +1,6 @@
 //! The report of a repair: all that it found, kept and lost.
 
-use outcrop_base::SeqNum;
+use outcrop_base::{CfId, SeqNum};
 use std::fmt;
 use std::path::PathBuf;
 
@@ -66,7 +66,7 @@ pub enum StructureFound {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RepairedFamily {
     /// Its id.
-    pub id: u32,
+    pub id: CfId,
     /// Its name.
     pub name: String,
     /// Its tables, those made of WALs among them.

@@ -6,7 +6,7 @@ use crate::context::DbContext;
 use crate::table_bounds::boundaries;
 use crate::table_cache::read_back;
 use outcrop_base::keys::ParsedKey;
-use outcrop_base::{Comparator, Error, Result, SeqNum, ValueType};
+use outcrop_base::{CfId, Comparator, Error, Result, SeqNum, ValueType};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::{FileNumber, Garbage, TableFile, TableMeta, file_name};
 use outcrop_monitor::Monitor;
@@ -16,15 +16,12 @@ use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
 
-/// The id of a column family in tables that were written for none. Source: RocksDB `kUnknownColumnFamily`.
-const UNKNOWN_FAMILY: u64 = 0x7FFF_FFFF;
-
 /// A table that can be opened.
 pub struct Opened {
     /// Its number.
     pub number: FileNumber,
     /// Its column family: as the MANIFEST has it, else as it says itself.
-    pub family: u32,
+    pub family: CfId,
     /// The name it has for that column family; `None` if the MANIFEST knows better, or it names none.
     pub family_name: Option<String>,
     /// Name of its order of keys.
@@ -57,10 +54,10 @@ pub fn look_into(path: &Path, env: &Env, number: FileNumber, known: Option<&Know
     let id = properties.column_family_id;
     let (family, family_name) = match known {
         Some(known) => (known.family, None),
-        None if id == UNKNOWN_FAMILY => (0, None),
+        None if id == u64::from(CfId::UNKNOWN.0) => (CfId::DEFAULT, None),
         None => {
             let wrong = || Error::corruption(format!("its column family is said to be {id}"));
-            (u32::try_from(id).map_err(|_| wrong())?, Some(properties.column_family_name.clone()))
+            (CfId(u32::try_from(id).map_err(|_| wrong())?), Some(properties.column_family_name.clone()))
         }
     };
     Ok(Opened {

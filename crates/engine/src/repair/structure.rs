@@ -4,7 +4,7 @@
 //! that were dropped stay known, so that their files do not come back to life.
 
 use super::find::Found;
-use outcrop_base::SeqNum;
+use outcrop_base::{CfId, SeqNum};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind, MAX_FILE_NUMBER};
 use outcrop_manifest::{FileNumber, TableFile, VersionEdit};
@@ -26,7 +26,7 @@ pub struct KnownFamily {
 /// A table as a MANIFEST has it.
 pub struct KnownTable {
     /// Id of its column family.
-    pub family: u32,
+    pub family: CfId,
     /// Its level.
     pub level: u32,
     /// The whole of its description.
@@ -41,13 +41,13 @@ pub struct Structure {
     /// Why it was not read to its end.
     pub damage: Option<String>,
     /// Column families, by id.
-    pub families: BTreeMap<u32, KnownFamily>,
+    pub families: BTreeMap<CfId, KnownFamily>,
     /// Tables, by number.
     pub tables: BTreeMap<FileNumber, KnownTable>,
     /// Tables that left.
     pub gone: BTreeSet<FileNumber>,
     /// Column families that were dropped.
-    pub dropped: BTreeSet<u32>,
+    pub dropped: BTreeSet<CfId>,
     /// Identity of the database.
     pub db_id: Option<String>,
     /// At or above every sequence number in tables.
@@ -55,7 +55,7 @@ pub struct Structure {
     /// Above every file number in use.
     pub next_file_number: FileNumber,
     /// Highest column family id ever given out.
-    pub max_column_family: u32,
+    pub max_column_family: CfId,
     /// Older WALs are not needed; 0: not said.
     pub min_log_number_to_keep: FileNumber,
 }
@@ -110,7 +110,7 @@ impl Structure {
     fn apply(&mut self, edit: &VersionEdit) -> Result<(), String> {
         let id = edit.column_family;
         if self.families.is_empty() {
-            self.add_family(0, "default");
+            self.add_family(CfId(0), "default");
         }
         if let Some(name) = &edit.column_family_add {
             self.add_family(id, name);
@@ -122,7 +122,7 @@ impl Structure {
             return Err(format!("file {next} is said to be next"));
         }
         self.next_file_number = self.next_file_number.max(next);
-        self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or(0));
+        self.max_column_family = self.max_column_family.max(edit.max_column_family.unwrap_or_default());
         self.min_log_number_to_keep =
             self.min_log_number_to_keep.max(edit.min_log_number_to_keep.unwrap_or_default());
         if edit.column_family_drop {
@@ -152,7 +152,7 @@ impl Structure {
         Ok(())
     }
 
-    fn add_family(&mut self, id: u32, name: &str) {
+    fn add_family(&mut self, id: CfId, name: &str) {
         self.dropped.remove(&id);
         let family = KnownFamily { name: name.to_string(), comparator: None, log_number: FileNumber::NONE };
         self.families.insert(id, family);

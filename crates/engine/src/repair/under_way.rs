@@ -7,7 +7,7 @@ use super::report::StructureFound;
 use super::scan::Scanned;
 use super::structure::Structure;
 use crate::context::DbContext;
-use outcrop_base::SeqNum;
+use outcrop_base::{CfId, SeqNum};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,17 +17,17 @@ pub struct Repair<'a> {
     pub ctx: &'a Arc<DbContext>,
     pub found: Found,
     pub structure: Structure,
-    pub families: BTreeMap<u32, Family>,
-    pub scanned: BTreeMap<u32, Vec<Scanned>>,
+    pub families: BTreeMap<CfId, Family>,
+    pub scanned: BTreeMap<CfId, Vec<Scanned>>,
     /// Column families of which a table is lost.
-    pub incomplete: BTreeSet<u32>,
+    pub incomplete: BTreeSet<CfId>,
     /// Those tables by column family, as far as the MANIFEST knows them.
-    pub lost: BTreeMap<u32, Vec<Arc<TableFile>>>,
+    pub lost: BTreeMap<CfId, Vec<Arc<TableFile>>>,
     /// Column families with tables that the MANIFEST does not know.
-    pub surprised: BTreeSet<u32>,
+    pub surprised: BTreeSet<CfId>,
     pub structure_found: StructureFound,
     /// Column families that WALs write to, and the last number there.
-    pub written_to: BTreeSet<u32>,
+    pub written_to: BTreeSet<CfId>,
     pub last_seq: SeqNum,
     /// The oldest WAL from which on no number is missing.
     pub first_in_line: FileNumber,

@@ -83,7 +83,7 @@ mod tests {
         let parts = Parts::new();
         let told = parts.listen_for_errors(true);
         parts.put("a", "1");
-        parts.seal(&[0]);
+        parts.seal(&[CfId::DEFAULT]);
         let picks = |lane| next_job(&parts.versions, lane).is_some();
         work_failed(&parts.versions, &Error::new(ErrorKind::Aborted, "a panic of a comparator"));
         assert_eq!(told.take().len(), 1);

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::parts::{DIR, Parts, plain_options};
-use outcrop_base::ErrorKind;
+use outcrop_base::{CfId, ErrorKind};
 use outcrop_env::faulty::EMFILE;
 
 /// `count` tables in L0, all closed.
@@ -14,7 +14,7 @@ fn tables(max_open_files: i32, count: usize) -> (Parts, TableCache, Vec<Arc<Tabl
     }
     let options = DbOptions { max_open_files, ..DbOptions::default() };
     let cache = TableCache::new(parts.ctx.env.fs.clone(), Path::new(DIR), &options);
-    let version = parts.cf(0).superversion.load().version.clone();
+    let version = parts.cf(CfId::DEFAULT).superversion.load().version.clone();
     // As a MANIFEST gives them: nothing is open.
     let files = version.levels[0].files.iter().map(|file| {
         let mut closed =
@@ -29,7 +29,7 @@ fn tables(max_open_files: i32, count: usize) -> (Parts, TableCache, Vec<Arc<Tabl
 #[test]
 fn without_a_limit_a_table_is_opened_once_and_stays() {
     let (parts, cache, files) = tables(-1, 1);
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     assert!(files[0].runtime.table.get().is_none());
     let first = Arc::clone(&cache.open(&cf, &files[0]).unwrap());
     assert!(
@@ -44,7 +44,7 @@ fn without_a_limit_a_table_is_opened_once_and_stays() {
 fn with_a_limit_the_tables_used_last_stay_open() {
     // One table for each of 16 shards, which take numbers by turns.
     let (parts, cache, files) = tables(0, 20);
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let opened = |file: &Arc<TableFile>| Arc::clone(&cache.open(&cf, file).unwrap());
     let first = opened(&files[0]);
     assert!(Arc::ptr_eq(&first, &opened(&files[0])), "found again");
@@ -58,7 +58,7 @@ fn with_a_limit_the_tables_used_last_stay_open() {
 #[test]
 fn a_table_that_is_removed_is_closed() {
     let (parts, cache, files) = tables(1000, 1);
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let first = Arc::downgrade(&cache.open(&cf, &files[0]).unwrap());
     assert!(first.upgrade().is_some(), "kept open");
     cache.remove(files[0].number);
@@ -71,7 +71,7 @@ fn a_file_of_another_size_than_the_manifest_says_is_corruption_and_names_it() {
     let (parts, cache, files) = tables(-1, 1);
     let file = &files[0];
     let wrong = TableFile::new(file.number, file.size + 1, file.smallest.to_vec(), file.largest.to_vec());
-    let error = cache.open(&parts.cf(0), &wrong).err().unwrap();
+    let error = cache.open(&parts.cf(CfId::DEFAULT), &wrong).err().unwrap();
     assert_eq!(error.kind(), ErrorKind::Corruption);
     assert!(error.to_string().contains(&file.path(cache.dir()).display().to_string()), "{error}");
 }
@@ -80,34 +80,34 @@ fn a_file_of_another_size_than_the_manifest_says_is_corruption_and_names_it() {
 fn a_file_that_cannot_be_opened_now_can_be_later() {
     let (parts, cache, files) = tables(-1, 1);
     parts.faults().fail_opens(1, EMFILE);
-    assert_eq!(cache.open(&parts.cf(0), &files[0]).err().unwrap().kind(), ErrorKind::IoError);
-    cache.open(&parts.cf(0), &files[0]).unwrap();
+    assert_eq!(cache.open(&parts.cf(CfId::DEFAULT), &files[0]).err().unwrap().kind(), ErrorKind::IoError);
+    cache.open(&parts.cf(CfId::DEFAULT), &files[0]).unwrap();
 }
 
 #[test]
 fn a_missing_file_is_an_error_that_says_so() {
     let (parts, cache, files) = tables(-1, 1);
     parts.ctx.env.fs.remove_file(&files[0].path(cache.dir())).unwrap();
-    assert!(cache.open(&parts.cf(0), &files[0]).err().unwrap().is_missing_file());
+    assert!(cache.open(&parts.cf(CfId::DEFAULT), &files[0]).err().unwrap().is_missing_file());
 }
 
 #[test]
 fn range_tombstones_outlive_the_open_table() {
     let (parts, cache, _) = tables(0, 1);
-    parts.write(|batch| batch.delete_range_id(0, b"a", b"c")).unwrap();
+    parts.write(|batch| batch.delete_range_id(CfId::DEFAULT, b"a", b"c")).unwrap();
     parts.flush();
-    let version = parts.cf(0).superversion.load().version.clone();
+    let version = parts.cf(CfId::DEFAULT).superversion.load().version.clone();
     let newest = &version.levels[0].files[0];
-    let found = cache.range_tombstones(&parts.cf(0), newest).unwrap().unwrap();
+    let found = cache.range_tombstones(&parts.cf(CfId::DEFAULT), newest).unwrap().unwrap();
     assert_eq!(found.iter().count(), 1);
     let oldest = &version.levels[0].files[1];
-    assert!(cache.range_tombstones(&parts.cf(0), oldest).unwrap().is_none());
+    assert!(cache.range_tombstones(&parts.cf(CfId::DEFAULT), oldest).unwrap().is_none());
 }
 
 #[test]
 fn reading_a_table_back_gives_each_entry_and_finds_damage() {
     let (parts, cache, files) = tables(-1, 1);
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let table = cache.open(&cf, &files[0]).unwrap();
     let mut count = 0;
     read_back(&table, |_, _| count += 1).unwrap();
@@ -124,9 +124,9 @@ fn a_blob_file_is_opened_once() {
     let parts = Parts::of(options);
     parts.put("a", "value");
     parts.flush();
-    let version = parts.cf(0).superversion.load().version.clone();
+    let version = parts.cf(CfId::DEFAULT).superversion.load().version.clone();
     let blob = &version.blob_files.values().next().unwrap().file;
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let first = Arc::clone(parts.ctx.tables.open_blob_file(&cf, blob).unwrap());
     parts.faults().fail_opens(1, EMFILE);
     assert!(Arc::ptr_eq(&first, parts.ctx.tables.open_blob_file(&cf, blob).unwrap()));

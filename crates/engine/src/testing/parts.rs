@@ -22,7 +22,7 @@ use crate::write::options::WriteOptions;
 use crate::write::pipeline::{CommitPipeline, WriteCore};
 use crate::write::targets::{Target, Targets};
 use crate::write::wal::{ClosedWals, Wal};
-use outcrop_base::{Result, SeqNum};
+use outcrop_base::{CfId, Result, SeqNum};
 use outcrop_env::Env;
 use outcrop_env::faulty::{Faults, FaultyFs};
 use outcrop_env::memory::MemoryFs;
@@ -164,9 +164,9 @@ impl Parts {
         let mut state = DbState::empty();
         for (id, descriptor) in descriptors.iter().enumerate() {
             let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));
-            let cf = CfState::new(id as u32, descriptor, version, FIRST_WAL, 1, &pool);
-            state.column_families.insert(id as u32, cf);
-            state.max_column_family = id as u32;
+            let cf = CfState::new(CfId(id as u32), descriptor, version, FIRST_WAL, 1, &pool);
+            state.column_families.insert(CfId(id as u32), cf);
+            state.max_column_family = CfId(id as u32);
         }
         let wal = Wal::create(&ctx, FIRST_WAL, None).unwrap();
         state.live_wals.push_back(LiveWal { number: FIRST_WAL, size_bytes: 0 });
@@ -215,18 +215,18 @@ impl Parts {
     }
 
     /// The column family `id`.
-    pub fn cf(&self, id: u32) -> ColumnFamilyHandle {
+    pub fn cf(&self, id: CfId) -> ColumnFamilyHandle {
         self.versions.state.lock().column_families[&id].cf.clone()
     }
 
     /// Sets `key` to `value` in the default column family.
     pub fn put(&self, key: &str, value: &str) {
-        self.write(|batch| batch.put_id(0, key.as_bytes(), value.as_bytes())).unwrap();
+        self.write(|batch| batch.put_id(CfId::DEFAULT, key.as_bytes(), value.as_bytes())).unwrap();
     }
 
     /// Deletes `key` from the default column family.
     pub fn delete(&self, key: &str) {
-        self.write(|batch| batch.delete_id(0, key.as_bytes())).unwrap();
+        self.write(|batch| batch.delete_id(CfId::DEFAULT, key.as_bytes())).unwrap();
     }
 
     /// Commits what `fill` puts into a batch.
@@ -248,7 +248,7 @@ impl Parts {
 
     /// Its value at `seq`.
     pub fn get_at(&self, key: &str, seq: SeqNum) -> Option<String> {
-        let cf = self.cf(0);
+        let cf = self.cf(CfId::DEFAULT);
         let sources = cf.superversion.load();
         let view = ReadView {
             tables: &self.ctx.tables,
@@ -264,7 +264,7 @@ impl Parts {
 
     /// An iterator over the default column family as it is now.
     pub fn iter(&self, options: &ReadOptions) -> Cursor {
-        let cf = self.cf(0);
+        let cf = self.cf(CfId::DEFAULT);
         let view = cf.superversion.load_full();
         let seq = options.seq(&self.jobs.snapshots, || self.versions.visible_seq()).unwrap();
         Cursor::new(&self.ctx, view, seq, &cf, options).unwrap()
@@ -285,7 +285,7 @@ impl Parts {
     }
 
     /// Seals the memtables of `ids`.
-    pub fn seal(&self, ids: &[u32]) {
+    pub fn seal(&self, ids: &[CfId]) {
         let mut core = self.commit.exclude_writers();
         self.commit.seal(&mut core, ids, FlushReason::ManualFlush).unwrap();
         drop(core);
@@ -294,7 +294,7 @@ impl Parts {
 
     /// Flushes the default column family on this thread.
     pub fn flush(&self) {
-        self.seal(&[0]);
+        self.seal(&[CfId::DEFAULT]);
         let job = flush::pick(&mut self.versions.state.lock(), false);
         if let Some(job) = job {
             flush::run(&self.jobs, &job).unwrap();
@@ -316,7 +316,7 @@ impl Parts {
     /// The tables of the default column family by level, as `L0: 11 9`.
     pub fn tables(&self) -> String {
         let state = self.versions.state.lock();
-        let levels = state.column_families[&0].version.levels.iter().enumerate();
+        let levels = state.column_families[&CfId(0)].version.levels.iter().enumerate();
         let lines = levels.filter(|(_, level)| !level.files.is_empty()).map(|(number, level)| {
             let files: Vec<String> = level.files.iter().map(|file| file.number.0.to_string()).collect();
             format!("L{number}: {}", files.join(" "))

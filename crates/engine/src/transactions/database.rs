@@ -13,7 +13,7 @@ use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::forms::shorter_forms;
 use crate::write::options::WriteOptions;
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result};
 use outcrop_options::kept;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -304,7 +304,7 @@ impl TransactionDb {
     fn write_locked(
         &self,
         options: &WriteOptions,
-        keys: BTreeSet<(u32, Vec<u8>)>,
+        keys: BTreeSet<(CfId, Vec<u8>)>,
         batch: &mut WriteBatch,
     ) -> Result<()> {
         let timeout = self.shared.options.default_lock_timeout.saturating_mul(1000);
@@ -329,18 +329,18 @@ impl TransactionDb {
 struct HeldKeys<'l> {
     locks: &'l LockManager,
     owner: Arc<Owner>,
-    keys: Vec<(u32, Vec<u8>)>,
+    keys: Vec<(CfId, Vec<u8>)>,
 }
 
 impl<'l> HeldKeys<'l> {
     fn lock(
         locks: &'l LockManager,
-        keys: BTreeSet<(u32, Vec<u8>)>,
+        keys: BTreeSet<(CfId, Vec<u8>)>,
         timeout_micros: i64,
     ) -> Result<HeldKeys<'l>> {
         let mut held = HeldKeys { locks, owner: Owner::new(new_id(), 0, None), keys: Vec::new() };
         for (column_family, key) in keys {
-            let request = LockRequest { column_family, key: &key, exclusive: true };
+            let request = LockRequest { column_family: column_family, key: &key, exclusive: true };
             locks.lock(&held.owner, request, timeout_micros)?;
             held.keys.push((column_family, key));
         }

@@ -12,7 +12,7 @@
 
 use super::waits::{Deadlock, DeadlockStep, Waits};
 use outcrop_base::hash::xxh3_64;
-use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_base::{CfId, Error, ErrorKind, Result};
 use outcrop_env::Clock;
 use parking_lot::{Condvar, Mutex, MutexGuard, RwLock};
 use std::collections::HashMap;
@@ -94,7 +94,7 @@ pub struct Owner {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Waiting {
     /// Column family of the key.
-    pub column_family: u32,
+    pub column_family: CfId,
     /// The key.
     pub key: Vec<u8>,
     /// The transactions that hold it.
@@ -174,7 +174,7 @@ pub struct LockOptions {
 #[derive(Clone, Copy, Debug)]
 pub struct LockRequest<'k> {
     /// Column family of the key.
-    pub column_family: u32,
+    pub column_family: CfId,
     /// The key.
     pub key: &'k [u8],
     /// Nobody else may hold it, not even to read.
@@ -196,7 +196,7 @@ pub struct LockRequest<'k> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LockInfo {
     /// Column family of the key.
-    pub column_family: u32,
+    pub column_family: CfId,
     /// The key.
     pub key: Vec<u8>,
     /// The transactions that hold it.
@@ -227,7 +227,7 @@ struct FamilyLocks {
 pub struct LockManager {
     options: LockOptions,
     clock: Arc<dyn Clock>,
-    families: RwLock<HashMap<u32, Arc<FamilyLocks>>>,
+    families: RwLock<HashMap<CfId, Arc<FamilyLocks>>>,
     /// Transactions whose locks can expire.
     expirable: Mutex<HashMap<u64, Arc<Owner>>>,
     waits: Mutex<Waits>,
@@ -278,14 +278,14 @@ impl LockManager {
     }
 
     /// Keys of column family `id` can be locked.
-    pub fn add_family(&self, id: u32) {
+    pub fn add_family(&self, id: CfId) {
         let stripes = || (0..self.options.num_stripes).map(|_| Stripe::default()).collect();
         let new = || Arc::new(FamilyLocks { stripes: stripes(), locked: AtomicI64::new(0) });
         self.families.write().entry(id).or_insert_with(new);
     }
 
     /// Column family `id` is gone.
-    pub fn remove_family(&self, id: u32) {
+    pub fn remove_family(&self, id: CfId) {
         self.families.write().remove(&id);
     }
 
@@ -299,7 +299,7 @@ impl LockManager {
         self.expirable.lock().remove(&owner.id);
     }
 
-    fn family(&self, id: u32) -> Result<Arc<FamilyLocks>> {
+    fn family(&self, id: CfId) -> Result<Arc<FamilyLocks>> {
         let found = self.families.read().get(&id).cloned();
         found.ok_or_else(|| Error::invalid_argument(format!("Column family id not found: {id}")))
     }
@@ -443,7 +443,7 @@ impl LockManager {
     }
 
     /// Unlocks `key` of column family `cf`, if `owner` holds it.
-    pub fn unlock(&self, owner: &Owner, cf: u32, key: &[u8]) {
+    pub fn unlock(&self, owner: &Owner, cf: CfId, key: &[u8]) {
         // One that was dropped has no locks.
         let Ok(family) = self.family(cf) else { return };
         let stripe = family.stripe(key);

@@ -18,7 +18,7 @@ use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::superversion::SuperVersion;
 use crate::write::options::WriteOptions;
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
@@ -147,13 +147,14 @@ impl Transaction {
     fn buckets_of_keys(&self, shared: &Optimistic) -> BTreeSet<usize> {
         // The same key of another column family or database is another key.
         let of_database = Arc::as_ptr(&shared.db) as usize as u64;
-        let seed = |cf: u32| of_database.wrapping_add(0xB83C_07FB_C6CE_D699_u64.wrapping_mul(u64::from(cf)));
+        let seed =
+            |cf: CfId| of_database.wrapping_add(0xB83C_07FB_C6CE_D699_u64.wrapping_mul(u64::from(cf.0)));
         self.tracker.iter().map(|((cf, key), _)| shared.buckets.bucket_of(seed(*cf), key)).collect()
     }
 
     /// Fails if a key was written since it is known.
     fn check_keys(&self, shared: &Optimistic) -> Result<()> {
-        let mut current: Option<(u32, ColumnFamilyHandle, Arc<SuperVersion>)> = None;
+        let mut current: Option<(CfId, ColumnFamilyHandle, Arc<SuperVersion>)> = None;
         for ((id, key), tracked) in self.tracker.iter() {
             if current.as_ref().is_none_or(|(known, ..)| known != id) {
                 let cf = shared.db.core().column_family(*id);

@@ -7,11 +7,11 @@
 //! Going back to a save point takes back what was counted since; a key of which nothing is left is not tracked any more.
 //! Source: RocksDB `utilities/transactions/lock/point/point_lock_tracker.cc`.
 
-use outcrop_base::SeqNum;
+use outcrop_base::{CfId, SeqNum};
 use std::collections::BTreeMap;
 
 /// A key of a column family.
-pub type TrackedKey = (u32, Vec<u8>);
+pub type TrackedKey = (CfId, Vec<u8>);
 
 /// All that is known of a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,13 +55,13 @@ fn add(keys: &mut BTreeMap<TrackedKey, Tracked>, key: TrackedKey, more: Tracked)
 
 impl Tracker {
     /// All that is known of `key`.
-    pub fn get(&self, cf: u32, key: &[u8]) -> Option<Tracked> {
+    pub fn get(&self, cf: CfId, key: &[u8]) -> Option<Tracked> {
         // Few keys: the copy costs less than a map that can be asked without one.
         self.all.get(&(cf, key.to_vec())).copied()
     }
 
     /// Counts an access.
-    pub fn track(&mut self, cf: u32, key: &[u8], seq: SeqNum, access: Access, exclusive: bool) {
+    pub fn track(&mut self, cf: CfId, key: &[u8], seq: SeqNum, access: Access, exclusive: bool) {
         let (reads, writes) = if access == Access::Read { (1, 0) } else { (0, 1) };
         let more = Tracked { seq, reads, writes, exclusive };
         if let Some(layer) = self.layers.last_mut() {
@@ -71,7 +71,7 @@ impl Tracker {
     }
 
     /// Takes back one read that was counted since the last save point, if there is one; true if nothing is left of the key.
-    pub fn untrack_read(&mut self, cf: u32, key: &[u8]) -> bool {
+    pub fn untrack_read(&mut self, cf: CfId, key: &[u8]) -> bool {
         let key = (cf, key.to_vec());
         /// `None` if no read was counted; else whether nothing is left.
         fn take(keys: &mut BTreeMap<TrackedKey, Tracked>, key: &TrackedKey) -> Option<bool> {
@@ -143,15 +143,15 @@ mod tests {
     #[test]
     fn what_was_touched_before_a_save_point_stays() {
         let mut tracker = Tracker::default();
-        tracker.track(0, b"a", SeqNum(5), Access::Write, true);
+        tracker.track(CfId(0), b"a", SeqNum(5), Access::Write, true);
         tracker.set_save_point();
-        tracker.track(0, b"a", SeqNum(3), Access::Read, false);
-        tracker.track(0, b"b", SeqNum(6), Access::Read, false);
-        let known = tracker.get(0, b"a").unwrap();
+        tracker.track(CfId(0), b"a", SeqNum(3), Access::Read, false);
+        tracker.track(CfId(0), b"b", SeqNum(6), Access::Read, false);
+        let known = tracker.get(CfId(0), b"a").unwrap();
         assert_eq!(known, Tracked { seq: SeqNum(3), reads: 1, writes: 1, exclusive: true });
-        assert_eq!(tracker.rollback_to_save_point(), [(0, b"b".to_vec())]);
-        assert_eq!(tracker.get(0, b"a").unwrap().reads, 0);
-        assert_eq!((tracker.len(), tracker.get(1, b"a")), (1, None));
+        assert_eq!(tracker.rollback_to_save_point(), [(CfId(0), b"b".to_vec())]);
+        assert_eq!(tracker.get(CfId(0), b"a").unwrap().reads, 0);
+        assert_eq!((tracker.len(), tracker.get(CfId(1), b"a")), (1, None));
     }
 
     #[test]
@@ -159,7 +159,7 @@ mod tests {
         let mut tracker = Tracker::default();
         tracker.set_save_point();
         tracker.set_save_point();
-        tracker.track(0, b"a", SeqNum(1), Access::Read, true);
+        tracker.track(CfId(0), b"a", SeqNum(1), Access::Read, true);
         tracker.pop_save_point();
         assert_eq!(tracker.rollback_to_save_point().len(), 1);
     }
@@ -167,20 +167,20 @@ mod tests {
     #[test]
     fn a_read_is_taken_back_only_where_it_was_counted() {
         let mut tracker = Tracker::default();
-        tracker.track(0, b"a", SeqNum(1), Access::Read, true);
+        tracker.track(CfId(0), b"a", SeqNum(1), Access::Read, true);
         tracker.set_save_point();
-        assert!(!tracker.untrack_read(0, b"a"), "it was read before the save point");
-        tracker.track(0, b"a", SeqNum(1), Access::Read, true);
-        assert!(!tracker.untrack_read(0, b"a"), "one read is left");
+        assert!(!tracker.untrack_read(CfId(0), b"a"), "it was read before the save point");
+        tracker.track(CfId(0), b"a", SeqNum(1), Access::Read, true);
+        assert!(!tracker.untrack_read(CfId(0), b"a"), "one read is left");
         tracker.pop_save_point();
         tracker.set_save_point();
-        tracker.track(0, b"a", SeqNum(1), Access::Write, true);
-        assert!(!tracker.untrack_read(0, b"a"), "the read is from before the save point");
-        assert_eq!(tracker.get(0, b"a").unwrap().reads, 1);
+        tracker.track(CfId(0), b"a", SeqNum(1), Access::Write, true);
+        assert!(!tracker.untrack_read(CfId(0), b"a"), "the read is from before the save point");
+        assert_eq!(tracker.get(CfId(0), b"a").unwrap().reads, 1);
         assert!(tracker.rollback_to_save_point().is_empty(), "it was read before");
-        tracker.track(0, b"b", SeqNum(1), Access::Write, true);
-        tracker.track(0, b"b", SeqNum(1), Access::Read, true);
-        assert!(!tracker.untrack_read(0, b"b"), "it was written");
-        assert!(tracker.untrack_read(0, b"a"));
+        tracker.track(CfId(0), b"b", SeqNum(1), Access::Write, true);
+        tracker.track(CfId(0), b"b", SeqNum(1), Access::Read, true);
+        assert!(!tracker.untrack_read(CfId(0), b"b"), "it was written");
+        assert!(tracker.untrack_read(CfId(0), b"a"));
     }
 }

@@ -21,7 +21,7 @@ use crate::column_family::ColumnFamily;
 use crate::db::Db;
 use crate::snapshots::Snapshot;
 use crate::write::options::WriteOptions;
-use outcrop_base::{Error, Result};
+use outcrop_base::{CfId, Error, Result};
 use std::sync::Arc;
 
 /// Whether others may hold a key too.
@@ -444,7 +444,7 @@ impl Transaction {
         self.started_micros = self.db.core().ctx.env.clock.now_micros();
     }
 
-    pub(super) fn unlock(&self, keys: impl IntoIterator<Item = (u32, Vec<u8>)>) {
+    pub(super) fn unlock(&self, keys: impl IntoIterator<Item = (CfId, Vec<u8>)>) {
         if let Manager::Pessimistic(shared) = &self.manager {
             keys.into_iter().for_each(|(cf, key)| shared.locks.unlock(&self.owner, cf, &key));
         }
@@ -488,12 +488,12 @@ impl Transaction {
         }
     }
 
-    pub(super) fn tracked(&self, cf: u32, key: &[u8]) -> Option<Tracked> {
+    pub(super) fn tracked(&self, cf: CfId, key: &[u8]) -> Option<Tracked> {
         self.tracker.get(cf, key)
     }
 }
 
-fn unknown_family(id: u32) -> Error {
+fn unknown_family(id: CfId) -> Error {
     Error::invalid_argument(format!("column family {id} does not exist"))
 }
 

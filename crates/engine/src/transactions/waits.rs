@@ -6,6 +6,7 @@
 //! Only transactions that asked for it are here while they wait. A search that grows beyond its depth is taken for a deadlock.
 //! Source: RocksDB `utilities/transactions/lock/point/point_lock_manager.cc`, `IncrementWaiters`.
 
+use outcrop_base::CfId;
 use std::collections::{HashMap, VecDeque};
 
 /// One transaction of a deadlock, and the lock that it waits for.
@@ -25,7 +26,7 @@ pub struct DeadlockStep {
     /// The transaction's number.
     pub transaction: u64,
     /// Column family of the key.
-    pub column_family: u32,
+    pub column_family: CfId,
     /// The key.
     pub key: Vec<u8>,
     /// Whether it wants the key for itself.
@@ -150,7 +151,8 @@ mod tests {
     use super::*;
 
     fn begin(waits: &mut Waits, who: u64, on: &[u64], depth: usize) -> bool {
-        let step = DeadlockStep { transaction: who, column_family: 0, key: vec![who as u8], exclusive: true };
+        let step =
+            DeadlockStep { transaction: who, column_family: CfId(0), key: vec![who as u8], exclusive: true };
         waits.begin(step, on, depth, 2, 7)
     }
 

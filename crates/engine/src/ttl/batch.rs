@@ -45,19 +45,19 @@ mod tests {
         let (mut batch, mut expected) = (WriteBatch::new(), WriteBatch::new());
         let fill = |batch: &mut WriteBatch, stamp: &str| {
             batch.put_log_data(b"one");
-            batch.put_id(0, b"a", format!("1{stamp}").as_bytes());
+            batch.put_id(CfId::DEFAULT, b"a", format!("1{stamp}").as_bytes());
             batch.put_log_data(b"");
             batch.put_log_data(b"two");
-            batch.merge_id(7, b"a", stamp.as_bytes());
-            batch.delete_id(0, b"b");
-            batch.single_delete_id(7, b"c");
-            batch.delete_range_id(0, b"d", b"e");
+            batch.merge_id(CfId(7), b"a", stamp.as_bytes());
+            batch.delete_id(CfId::DEFAULT, b"b");
+            batch.single_delete_id(CfId(7), b"c");
+            batch.delete_range_id(CfId::DEFAULT, b"d", b"e");
             batch.put_log_data(b"three");
         };
         fill(&mut batch, "");
         fill(&mut expected, "TIME");
         assert_eq!(stamped_batch(&batch, *b"TIME").unwrap().as_bytes(), expected.as_bytes());
-        batch.put_encoded_entity_id(0, b"e", b"");
+        batch.put_encoded_entity_id(CfId::DEFAULT, b"e", b"");
         let error = stamped_batch(&batch, *b"TIME").unwrap_err();
         assert_eq!(error.to_string(), "Not implemented: PutEntityCF not implemented");
     }

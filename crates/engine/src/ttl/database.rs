@@ -15,7 +15,7 @@ use crate::read::key_range::KeyRange;
 use crate::read::options::ReadOptions;
 use crate::read::value::PinnedValue;
 use crate::write::options::WriteOptions;
-use outcrop_base::Result;
+use outcrop_base::{CfId, Result};
 use outcrop_env::Clock;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
@@ -52,7 +52,7 @@ pub struct TtlDb {
     db: Arc<Db>,
     clock: Arc<dyn Clock>,
     /// By the id of the column family.
-    ttls: Mutex<BTreeMap<u32, Arc<Ttl>>>,
+    ttls: Mutex<BTreeMap<CfId, Arc<Ttl>>>,
 }
 
 /// How `descriptor` stores values that live `ttl`.

@@ -4,7 +4,7 @@ use super::*;
 use crate::testing::parts::{DIR, FIRST_WAL, Parts, plain_options};
 use crate::write::stall_condition::StallCondition;
 use outcrop_base::keys::internal_key;
-use outcrop_base::{Comparator, ValueType};
+use outcrop_base::{CfId, Comparator, ValueType};
 use outcrop_env::faulty::EIO;
 use outcrop_manifest::{RecoveredManifest, TableFile, WalAddition};
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
@@ -18,13 +18,13 @@ fn table(number: u64, smallest: &str, largest: &str) -> Arc<TableFile> {
 }
 
 fn adding(level: u32, files: &[Arc<TableFile>]) -> VersionEdit {
-    let mut edit = VersionEdit::for_column_family(0);
+    let mut edit = VersionEdit::for_column_family(CfId::DEFAULT);
     edit.new_files = files.iter().map(|file| (level, file.clone())).collect();
     edit
 }
 
 fn removing(level: u32, numbers: &[u64]) -> VersionEdit {
-    let mut edit = VersionEdit::for_column_family(0);
+    let mut edit = VersionEdit::for_column_family(CfId::DEFAULT);
     edit.deleted_files.extend(numbers.iter().map(|number| (level, FileNumber(*number))));
     edit
 }
@@ -53,7 +53,7 @@ fn an_edit_is_in_the_manifest_and_shown_to_readers() {
         .log_and_apply(vec![adding(1, &[table(20, "a", "c"), table(21, "d", "f")])], |_| {})
         .unwrap();
     assert_eq!(parts.tables(), "L1: 20 21");
-    assert_eq!(parts.cf(0).superversion.load().version.num_files(), 2);
+    assert_eq!(parts.cf(CfId::DEFAULT).superversion.load().version.num_files(), 2);
     let read = recovered(&parts);
     assert_eq!(read.column_families[0].version.num_files(), 2);
     assert_eq!(read.next_file_number, parts.ctx.next_file_number());
@@ -66,7 +66,7 @@ fn the_state_changes_in_the_same_step_as_the_version() {
     parts
         .versions
         .log_and_apply(vec![adding(1, &[table(20, "a", "c")])], |state| {
-            seen = state.column_families[&0].version.num_files();
+            seen = state.column_families[&CfId(0)].version.num_files();
         })
         .unwrap();
     assert_eq!(seen, 1, "what runs with the change finds the new version");
@@ -76,7 +76,7 @@ fn the_state_changes_in_the_same_step_as_the_version() {
 fn a_table_that_goes_is_obsolete_and_its_old_version_is_remembered() {
     let parts = Parts::new();
     parts.versions.log_and_apply(vec![adding(1, &[table(20, "a", "c")])], |_| {}).unwrap();
-    let reader = parts.cf(0).superversion.load_full();
+    let reader = parts.cf(CfId::DEFAULT).superversion.load_full();
     parts.versions.log_and_apply(vec![removing(1, &[20])], |_| {}).unwrap();
     let state = parts.versions.state.lock();
     let background = &parts.ctx.background;
@@ -98,7 +98,7 @@ fn a_table_that_goes_is_obsolete_and_its_old_version_is_remembered() {
 fn an_edit_of_a_dropped_column_family_is_refused_and_not_written() {
     let parts = Parts::new();
     let size = manifest_size(&parts);
-    let edit = VersionEdit { log_number: Some(FileNumber(9)), ..VersionEdit::for_column_family(5) };
+    let edit = VersionEdit { log_number: Some(FileNumber(9)), ..VersionEdit::for_column_family(CfId(5)) };
     let error = parts.versions.log_and_apply(vec![edit], |_| panic!("nothing is installed")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::ColumnFamilyDropped);
     assert_eq!(manifest_size(&parts), size);
@@ -179,9 +179,12 @@ fn the_last_sequence_number_in_the_manifest_never_goes_down() {
 fn the_log_number_of_a_column_family_never_goes_down() {
     let parts = Parts::new();
     let log = |number| {
-        let edit = VersionEdit { log_number: Some(FileNumber(number)), ..VersionEdit::for_column_family(0) };
+        let edit = VersionEdit {
+            log_number: Some(FileNumber(number)),
+            ..VersionEdit::for_column_family(CfId::DEFAULT)
+        };
         parts.versions.log_and_apply(vec![edit], |_| {}).unwrap();
-        parts.versions.state.lock().column_families[&0].log_number.0
+        parts.versions.state.lock().column_families[&CfId(0)].log_number.0
     };
     assert_eq!(log(9), 9);
     assert_eq!(log(5), 9);
@@ -191,7 +194,7 @@ fn the_log_number_of_a_column_family_never_goes_down() {
 fn closed_wals_are_synced_for_what_memtables_got_from_older_ones() {
     let parts = Parts::new();
     assert!(!parts.versions.needs_synced_wals(), "one column family loses a tail at most");
-    parts.versions.state.lock().column_families[&0].memtable.note_prepared_wal(FileNumber(3));
+    parts.versions.state.lock().column_families[&CfId(0)].memtable.note_prepared_wal(FileNumber(3));
     assert!(parts.versions.needs_synced_wals(), "its writes are in WAL 3, their commit in a later one");
 }
 
@@ -200,7 +203,7 @@ fn several_column_families_change_in_one_step() {
     let families = vec![(plain_options(), Default::default()), (plain_options(), Default::default())];
     let parts = Parts::with(DbOptions::default(), families);
     assert!(parts.versions.needs_synced_wals());
-    let other = VersionEdit { column_family: 1, ..adding(1, &[table(21, "a", "c")]) };
+    let other = VersionEdit { column_family: CfId(1), ..adding(1, &[table(21, "a", "c")]) };
     parts.versions.log_and_apply(vec![adding(1, &[table(20, "a", "c")]), other], |_| {}).unwrap();
     let state = parts.versions.state.lock();
     assert!(state.column_families.values().all(|cf| cf.version.num_files() == 1));
@@ -241,9 +244,9 @@ fn old_wals_are_left_for_good_once_everything_is_in_tables() {
 fn waiting_for_a_flush_ends_with_the_background_error() {
     let parts = Parts::new();
     parts.put("a", "1");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     std::thread::scope(|scope| {
-        let waiting = scope.spawn(|| parts.versions.wait_for_flush(&[0]));
+        let waiting = scope.spawn(|| parts.versions.wait_for_flush(&[CfId::DEFAULT]));
         parts.versions.fail_writes(Error::new(ErrorKind::IoError, "test"));
         assert_eq!(waiting.join().unwrap().unwrap_err().kind(), ErrorKind::IoError);
     });
@@ -251,17 +254,17 @@ fn waiting_for_a_flush_ends_with_the_background_error() {
 
 #[test]
 fn waiting_for_a_flush_of_nothing_ends_at_once() {
-    Parts::new().versions.wait_for_flush(&[0, 7]).unwrap();
+    Parts::new().versions.wait_for_flush(&[CfId(0), CfId(7)]).unwrap();
 }
 
 #[test]
 fn only_what_is_sealed_is_asked_to_be_flushed() {
     let parts = Parts::new();
-    parts.versions.request_flush(&[0]);
-    assert!(!parts.versions.state.lock().column_families[&0].flush_requested);
+    parts.versions.request_flush(&[CfId::DEFAULT]);
+    assert!(!parts.versions.state.lock().column_families[&CfId(0)].flush_requested);
     parts.put("a", "1");
-    parts.seal(&[0]);
-    assert!(parts.versions.state.lock().column_families[&0].wants_flush());
+    parts.seal(&[CfId::DEFAULT]);
+    assert!(parts.versions.state.lock().column_families[&CfId(0)].wants_flush());
 }
 
 #[test]
@@ -339,17 +342,17 @@ fn a_table_that_asked_to_be_compacted_asks_no_more_on_the_deepest_level() {
     };
     let requested = || {
         let state = parts.versions.state.lock();
-        state.column_families[&0].marks.requested.iter().map(|number| number.0).collect::<Vec<_>>()
+        state.column_families[&CfId(0)].marks.requested.iter().map(|number| number.0).collect::<Vec<_>>()
     };
     let change = |gone: &[(u32, u64)], new: &[(u32, Arc<TableFile>)]| {
-        let mut edit = VersionEdit::for_column_family(0);
+        let mut edit = VersionEdit::for_column_family(CfId::DEFAULT);
         edit.new_files = new.to_vec();
         edit.deleted_files.extend(gone.iter().map(|(level, number)| (*level, FileNumber(*number))));
         parts.versions.log_and_apply(vec![edit], |_| {}).unwrap();
     };
     let refresh = || {
         let mut state = parts.versions.state.lock();
-        state.column_families.get_mut(&0).unwrap().refresh_marks(0, 0, SeqNum(0));
+        state.column_families.get_mut(&CfId(0)).unwrap().refresh_marks(0, 0, SeqNum(0));
     };
     change(&[], &[(1, marked(20)), (3, table(21, "a", "c"))]);
     assert_eq!(requested(), [20]);
@@ -362,7 +365,7 @@ fn a_table_that_asked_to_be_compacted_asks_no_more_on_the_deepest_level() {
     assert_eq!(requested(), [20]);
     change(&[(2, 20), (3, 22)], &[(3, marked(20))]);
     assert_eq!(requested(), [0; 0], "it was moved there");
-    parts.versions.state.lock().column_families.get_mut(&0).unwrap().suggested.insert(FileNumber(20));
+    parts.versions.state.lock().column_families.get_mut(&CfId(0)).unwrap().suggested.insert(FileNumber(20));
     refresh();
     change(&[], &[(2, table(23, "x", "z"))]);
     assert_eq!(requested(), [20], "somebody suggested it");

@@ -275,7 +275,7 @@ mod tests {
     ) -> StallCondition {
         let parts = crate::testing::parts::Parts::of(options);
         let mut state = parts.versions.state.lock();
-        change(state.column_families.get_mut(&0).unwrap());
+        change(state.column_families.get_mut(&CfId(0)).unwrap());
         parts.versions.stall.update(&state);
         parts.versions.stall.condition()
     }
@@ -363,7 +363,7 @@ mod tests {
         let mut state = parts.versions.state.lock();
         for (marked, expected) in [(0, false), (1, false), (2, true)] {
             let numbers = (0..marked).map(outcrop_manifest::FileNumber);
-            state.column_families.get_mut(&0).unwrap().marks.requested = numbers.collect();
+            state.column_families.get_mut(&CfId(0)).unwrap().marks.requested = numbers.collect();
             parts.versions.stall.update(&state);
             assert_eq!(parts.versions.stall.falls_behind(), expected, "{marked}");
         }
@@ -376,7 +376,7 @@ mod tests {
         let rate = || stall.low_priority(&parts.ctx.env.clock).bytes_per_second();
         let set_runs = |runs| {
             let mut state = parts.versions.state.lock();
-            state.column_families.get_mut(&0).unwrap().debt.stall_runs = runs;
+            state.column_families.get_mut(&CfId(0)).unwrap().debt.stall_runs = runs;
             stall.update(&state);
         };
         assert_eq!(rate(), LOW_PRIORITY_RATE);
@@ -395,10 +395,10 @@ mod tests {
         let parts = crate::testing::parts::Parts::of(options());
         let mut state = parts.versions.state.lock();
         for runs in [4, 5, 8, 9, 0, 4] {
-            state.column_families.get_mut(&0).unwrap().debt.stall_runs = runs;
+            state.column_families.get_mut(&CfId(0)).unwrap().debt.stall_runs = runs;
             parts.versions.stall.update(&state);
         }
-        let stalls = &state.column_families[&0].cf.stats.stalls;
+        let stalls = &state.column_families[&CfId(0)].cf.stats.stalls;
         assert_eq!((stalls.delays(StallCause::L0Files), stalls.stops(StallCause::L0Files)), (2, 1));
         assert_eq!(stalls.delays(StallCause::Memtables), 0);
         assert!(parts.versions.stall.delayed_rate() > 0);

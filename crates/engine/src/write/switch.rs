@@ -12,7 +12,7 @@ use crate::events::info::MemTableInfo;
 use crate::events::reasons::FlushReason;
 use crate::info_log::log_line;
 use crate::state::{CfState, DbState, LiveWal, SealedMemTable};
-use outcrop_base::{FileNumber, Result};
+use outcrop_base::{CfId, FileNumber, Result};
 use outcrop_memtable::MemTable;
 use std::sync::Arc;
 
@@ -20,7 +20,7 @@ impl CommitPipeline {
     /// Seals what is full, and what holds back WALs that are too large together.
     pub fn seal_full_memtables(&self, core: &mut WriteCore) -> Result<()> {
         let mut reason = FlushReason::WriteBufferFull;
-        let mut ids: Vec<u32> =
+        let mut ids: Vec<CfId> =
             core.targets.iter().filter(|t| t.memtable.should_seal()).map(|t| t.cf.id()).collect();
         if ids.is_empty() {
             reason = FlushReason::WalFull;
@@ -34,7 +34,7 @@ impl CommitPipeline {
 
     /// Seals the memtables of `ids` that hold anything, for `reason`, and starts a new WAL if the current one was used. With
     /// `atomic_flush` all are sealed if one is: together they hold all rows up to one point of time.
-    pub fn seal(&self, core: &mut WriteCore, ids: &[u32], reason: FlushReason) -> Result<()> {
+    pub fn seal(&self, core: &mut WriteCore, ids: &[CfId], reason: FlushReason) -> Result<()> {
         let all = self.ctx.options.atomic_flush && !ids.is_empty();
         let chosen = |target: &Target| all || ids.contains(&target.cf.id());
         let sealing: Vec<usize> = (0..core.targets.len())
@@ -124,7 +124,7 @@ impl CommitPipeline {
     ///
     /// # Errors
     /// The background error; the error of writing the tables.
-    pub fn flush(&self, ids: &[u32], reason: FlushReason, wait: bool) -> Result<()> {
+    pub fn flush(&self, ids: &[CfId], reason: FlushReason, wait: bool) -> Result<()> {
         let mut ids = ids.to_vec();
         {
             let mut core = self.exclude_writers();
@@ -140,7 +140,7 @@ impl CommitPipeline {
     }
 
     /// Seals the memtables of `ids` and returns when they are in tables, with writers excluded all the time.
-    pub fn flush_excluded(&self, core: &mut WriteCore, ids: &[u32], reason: FlushReason) -> Result<()> {
+    pub fn flush_excluded(&self, core: &mut WriteCore, ids: &[CfId], reason: FlushReason) -> Result<()> {
         self.seal(core, ids, reason)?;
         self.versions.request_flush(ids);
         self.versions.wait_for_flush(ids)
@@ -190,7 +190,7 @@ impl CommitPipeline {
     pub fn flush_oldest_memtable(&self, core: &mut WriteCore, even_if_flushing: bool) -> Result<()> {
         let oldest = {
             let state = self.versions.state.lock();
-            let idle = |id: u32| {
+            let idle = |id: CfId| {
                 even_if_flushing || state.column_families.get(&id).is_some_and(|cf| cf.sealed.is_empty())
             };
             let targets = core.targets.iter();
@@ -205,7 +205,7 @@ impl CommitPipeline {
     }
 
     /// With `max_total_wal_size` exceeded: the column families that still need the oldest WAL.
-    fn holders_of_oldest_wal(&self, core: &WriteCore) -> Vec<u32> {
+    fn holders_of_oldest_wal(&self, core: &WriteCore) -> Vec<CfId> {
         let state = self.versions.state.lock();
         let total: u64 = state.live_wals.iter().map(|wal| wal.size_bytes).sum::<u64>() + core.wal.len();
         if total <= self.max_total_wal_size(&state) {

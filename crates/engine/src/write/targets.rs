@@ -4,7 +4,7 @@
 //! Concurrency: part of [`super::pipeline::WriteCore`]. A group pays for the column families it writes to, not for those that exist.
 
 use crate::column_family::ColumnFamily;
-use outcrop_base::SeqNum;
+use outcrop_base::{CfId, SeqNum};
 use outcrop_memtable::MemTable;
 use std::sync::Arc;
 
@@ -51,13 +51,13 @@ impl Targets {
     }
 
     /// Those whose keys end with timestamps: id, and length of a timestamp.
-    pub fn stamped(&self) -> Vec<(u32, u16)> {
+    pub fn stamped(&self) -> Vec<(CfId, u16)> {
         let lens = self.list.iter().map(|target| (target.cf.id(), target.cf.comparator.timestamp_len()));
         lens.filter(|(_, len)| *len > 0).map(|(id, len)| (id, len as u16)).collect()
     }
 
     /// The ids of all.
-    pub fn ids(&self) -> Vec<u32> {
+    pub fn ids(&self) -> Vec<CfId> {
         self.list.iter().map(|target| target.cf.id()).collect()
     }
 
@@ -67,7 +67,7 @@ impl Targets {
     }
 
     /// Removes that of column family `id`.
-    pub fn remove(&mut self, id: u32) {
+    pub fn remove(&mut self, id: CfId) {
         if let Ok(index) = self.list.binary_search_by_key(&id, |target| target.cf.id()) {
             self.list.remove(index).memtable.count_sealed();
         }
@@ -90,9 +90,9 @@ impl Targets {
     /// The memtable of column family `id`, which the group that begins with number `first` writes to; `None` if the column
     /// family was dropped.
     #[inline]
-    pub fn written_by(&mut self, first: SeqNum, id: u32) -> Option<&Target> {
+    pub fn written_by(&mut self, first: SeqNum, id: CfId) -> Option<&Target> {
         let index = match id {
-            0 => 0,
+            CfId(0) => 0,
             _ => self.list.binary_search_by_key(&id, |target| target.cf.id()).ok()?,
         };
         let target = &mut self.list[index];
@@ -143,17 +143,17 @@ mod tests {
         let (_parts, mut targets) = targets(4);
         targets.begin_group();
         for id in [2, 0, 2] {
-            assert_eq!(targets.written_by(SeqNum(1), id).unwrap().cf.id(), id);
+            assert_eq!(targets.written_by(SeqNum(1), CfId(id)).unwrap().cf.id(), CfId(id));
         }
-        assert!(targets.written_by(SeqNum(1), 9).is_none(), "dropped");
+        assert!(targets.written_by(SeqNum(1), CfId(9)).is_none(), "dropped");
         let mut visited = Vec::new();
         targets.end_group(|target| visited.push(target.cf.id()));
-        assert_eq!(visited, [2, 0]);
+        assert_eq!(visited, [CfId(2), CfId(0)]);
         targets.begin_group();
-        targets.written_by(SeqNum(5), 3);
+        targets.written_by(SeqNum(5), CfId(3));
         let mut visited = Vec::new();
         targets.end_group(|target| visited.push(target.cf.id()));
-        assert_eq!(visited, [3], "the next group begins anew");
+        assert_eq!(visited, [CfId(3)], "the next group begins anew");
     }
 
     #[test]
@@ -163,7 +163,7 @@ mod tests {
         let fresh = || Arc::new(MemTable::new(Default::default(), 1 << 16, &pool));
         let (_parts, mut targets) = targets(2);
         targets.replace(1, fresh());
-        let target = targets.written_by(SeqNum(1), 1).unwrap();
+        let target = targets.written_by(SeqNum(1), CfId(1)).unwrap();
         target.memtable.insert(SeqNum(1), ValueType::Value, b"k", &vec![7; 1 << 17]);
         targets.end_group(|target| target.memtable.count_memory());
         let used = manager.memory_usage();
@@ -174,8 +174,8 @@ mod tests {
         assert_eq!(manager.memory_usage(), used, "it is read and waits for its flush");
         drop(full);
         assert_eq!(manager.memory_usage(), 0);
-        targets.remove(1);
-        assert_eq!(targets.ids(), [0]);
+        targets.remove(CfId(1));
+        assert_eq!(targets.ids(), [CfId(0)]);
     }
 
     #[test]
@@ -185,9 +185,9 @@ mod tests {
             DbOptions::default(),
             vec![(plain_options(), Default::default()), (plain_options(), Default::default())],
         );
-        let cf = other.cf(1);
+        let cf = other.cf(CfId(1));
         targets.push(Target::new(cf.clone(), cf.superversion.load().memtable.clone()));
-        assert_eq!(targets.ids(), [0, 1]);
-        assert!(Arc::ptr_eq(&targets[0].cf, &parts.cf(0)));
+        assert_eq!(targets.ids(), [CfId(0), CfId(1)]);
+        assert!(Arc::ptr_eq(&targets[0].cf, &parts.cf(CfId::DEFAULT)));
     }
 }

@@ -14,7 +14,7 @@ use super::options::WriteOptions;
 use super::pipeline::{CommitPipeline, WriteCore};
 use crate::batch::codec::{self, Marker, WriteBatch};
 use crate::panic::panicked;
-use outcrop_base::{Error, FileNumber, Result, SeqNum};
+use outcrop_base::{CfId, Error, FileNumber, Result, SeqNum};
 use outcrop_monitor::Watch;
 use std::collections::BTreeSet;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,7 +92,7 @@ impl CommitPipeline {
 
     /// The memtables that got `writes` need `wal` from here on, and what was prepared as `name` does not.
     fn decide(&self, name: &[u8], wal: FileNumber, writes: &WriteBatch) -> Result<()> {
-        let families = writes.iter().map(|record| Ok(record?.cf)).collect::<Result<BTreeSet<u32>>>()?;
+        let families = writes.iter().map(|record| Ok(record?.cf)).collect::<Result<BTreeSet<CfId>>>()?;
         let mut state = self.versions.state.lock();
         for id in families {
             if let Some(cf) = state.column_families.get(&id) {

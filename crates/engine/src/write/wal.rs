@@ -8,8 +8,8 @@ use crate::context::DbContext;
 use crate::info_log::log_line;
 use crate::version_set::VersionSet;
 use crate::wal_archive;
-use outcrop_base::Result;
 use outcrop_base::coding::fixed64_at;
+use outcrop_base::{CfId, Result};
 use outcrop_env::{DirectIo, OpenWrite, RetiredWindow, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
@@ -147,7 +147,7 @@ impl Wal {
     }
 
     /// Has the file say, before its next record, that keys of these column families end with timestamps of so many bytes.
-    pub fn name_timestamps(&mut self, families: &[(u32, u16)]) {
+    pub fn name_timestamps(&mut self, families: &[(CfId, u16)]) {
         self.writer.name_timestamp_sizes(families);
     }
 

@@ -3,6 +3,7 @@
 use crate::harness::creating;
 use outcrop::options::CompactionStyle;
 use outcrop::*;
+use outcrop_base::CfId;
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -41,7 +42,7 @@ impl TablePropertiesCollectorFactory for Telling {
         "test.Telling"
     }
 
-    fn create(&self, column_family: u32, level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>> {
+    fn create(&self, column_family: CfId, level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>> {
         self.told.lock().push(format!("{column_family}:{level:?}"));
         Some(Box::new(self.clone()))
     }

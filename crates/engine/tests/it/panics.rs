@@ -5,6 +5,7 @@
 use crate::harness::{Append, Rng, Rows, contents, creating, seed};
 use outcrop::options::{ColumnFamilyOptions, CompactionStyle, DbOptions, FilterPolicy};
 use outcrop::*;
+use outcrop_base::CfId;
 use std::cmp::Ordering as Order;
 use std::sync::atomic::{AtomicI64, AtomicU8, Ordering};
 use std::sync::{Arc, mpsc};
@@ -95,7 +96,7 @@ impl TablePropertiesCollectorFactory for Trap {
 
     fn create(
         &self,
-        _column_family: u32,
+        _column_family: CfId,
         _level: Option<usize>,
     ) -> Option<Box<dyn TablePropertiesCollector>> {
         self.step();

@@ -2,6 +2,7 @@
 
 use crate::harness::{Rng, any_style, creating, descriptor, seed, small_options};
 use outcrop::*;
+use outcrop_base::CfId;
 use outcrop_env::memory::MemoryFs;
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -462,7 +463,7 @@ fn calls_with_and_without_timestamps_are_told_apart_in_rocksdbs_words() {
     batch.put_at("k", Timestamp::MIN, "v");
     batch.await_timestamps();
     assert_eq!(text(db.write(&mut batch)), "Invalid argument: write batch must have timestamp(s) set");
-    batch.update_timestamps(7.into(), |cf| cf == 0).unwrap();
+    batch.update_timestamps(7.into(), |cf| cf == CfId::DEFAULT).unwrap();
     db.write(&mut batch).unwrap();
     let (value, stamp) = db.get_version_with("k", &ReadOptions::at_timestamp(9.into())).unwrap().unwrap();
     assert_eq!((&value[..], stamp), (&b"v"[..], 7.into()));

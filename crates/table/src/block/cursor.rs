@@ -89,6 +89,12 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
         &self.frame[self.value.0..self.value.1]
     }
 
+    /// Where the value lies in the frame. Meaningful while valid.
+    #[inline]
+    pub fn value_range(&self) -> Range<usize> {
+        self.value.0..self.value.1
+    }
+
     /// To the first entry.
     pub fn seek_to_first(&mut self) {
         self.index = 0;

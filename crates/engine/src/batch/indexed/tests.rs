@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
+use outcrop_base::CfId;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -93,11 +94,12 @@ impl RowSource for Rows {
 }
 
 fn family<'f>(comparator: &'f Comparator) -> Family<'f> {
-    Family::new(0, comparator, Some(&Joins))
+    Family::new(CfId(0), comparator, Some(&Joins))
 }
 
 fn overlay(batch: &IndexedBatch, rows: &[(Vec<u8>, Vec<u8>)], bounds: Bounds) -> Overlay<Rows> {
-    let parts = FamilyParts { id: 0, comparator: Comparator::Bytewise, operator: Some(Arc::new(Joins)) };
+    let parts =
+        FamilyParts { id: CfId(0), comparator: Comparator::Bytewise, operator: Some(Arc::new(Joins)) };
     let base = Rows { rows: rows.to_vec(), at: None, bounds: bounds.clone() };
     batch.overlay(Some(parts), base, bounds)
 }
@@ -201,7 +203,7 @@ fn without_a_column_family_nothing_is_merged() {
     batch.merge(b"k", b"w").unwrap();
     let error = batch.get(b"k").unwrap_err();
     assert_eq!(error.to_string(), "Invalid argument: Must provide a column family");
-    let plain = Family::new(0, &Comparator::Bytewise, None);
+    let plain = Family::new(CfId(0), &Comparator::Bytewise, None);
     let error = batch.get_cf(plain, b"k").unwrap_err();
     assert_eq!(error.to_string(), "Invalid argument: Merge operator must be set for column family");
 }

@@ -2,8 +2,8 @@
 
 use crate::compaction::LevelFiles;
 use crate::compaction::marks::Marks;
-use outcrop_base::Comparator;
 use outcrop_base::keys::user_key;
+use outcrop_base::{CfId, Comparator};
 use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_options::{ColumnFamilyOptions, derive};
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ pub type Files = Vec<Arc<TableFile>>;
 /// The part of a column family a picker needs.
 pub struct PickInput<'a> {
     /// Column family id, carried into the result.
-    pub cf_id: u32,
+    pub cf_id: CfId,
     /// Its tables.
     pub version: &'a Version,
     /// Its key order.

@@ -12,7 +12,7 @@ use super::*;
 use crate::compaction::marks::Marks;
 use crate::testing::cases;
 use outcrop_base::keys::{internal_key, user_key};
-use outcrop_base::{Comparator, SeqNum, ValueType};
+use outcrop_base::{CfId, Comparator, SeqNum, ValueType};
 use outcrop_manifest::{FileNumber, Version};
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -61,8 +61,14 @@ fn answer(
     }
     let version = &version;
     let comparator = Comparator::Bytewise;
-    let input =
-        PickInput { cf_id: 0, version, comparator: &comparator, options: &options, marks: &marked, busy };
+    let input = PickInput {
+        cf_id: CfId(0),
+        version,
+        comparator: &comparator,
+        options: &options,
+        marks: &marked,
+        busy,
+    };
     let debt = debt(&input);
     let picked = pick(&input);
     let runs = !busy.is_empty();
@@ -131,7 +137,7 @@ fn everything_goes_to_the_last_level_or_back_into_it() {
         let version = Version::parse(drawing, LEVELS);
         let comparator = Comparator::Bytewise;
         let input = PickInput {
-            cf_id: 0,
+            cf_id: CfId(0),
             version: &version,
             comparator: &comparator,
             options: &options,

@@ -6,7 +6,7 @@ use crate::compaction::pick::{self, overlapping};
 use crate::compaction::{Compaction, Reason};
 use crate::obsolete_files::{may_purge, purge_obsolete_files};
 use crate::testing::parts::{Parts, plain_options};
-use outcrop_base::ErrorKind;
+use outcrop_base::{CfId, ErrorKind};
 use outcrop_env::faulty::EIO;
 use outcrop_manifest::FileNumber;
 use outcrop_options::{ColumnFamilyOptions, CompressionType};
@@ -20,13 +20,13 @@ fn run(jobs: &JobContext, job: &CompactionJob) -> Result<Vec<FileNumber>> {
 /// A job that merges all of L0 and L1 into L1.
 fn everything(parts: &Parts, work: Work) -> CompactionJob {
     let state = parts.versions.state.lock();
-    let cf = &state.column_families[&0];
+    let cf = &state.column_families[&CfId(0)];
     let options = cf.cf.options.load();
     let input = cf.pick_input(&options);
     let inputs: Vec<LevelFiles> =
         (0..2).filter_map(|level| pick::level_files(level, overlapping(&input, level, None, None))).collect();
     let compaction = Compaction {
-        cf_id: 0,
+        cf_id: CfId(0),
         reason: Reason::Manual,
         inputs,
         output_level: 1,
@@ -63,7 +63,7 @@ fn a_merge_keeps_the_newest_version_of_each_key_and_drops_deletions_at_the_botto
     let numbers = run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
     assert_eq!(parts.tables(), format!("L1: {}", numbers[0].0));
     assert_eq!(parts.rows(), "a=1 b=2");
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let version = cf.superversion.load().version.clone();
     let table = parts.ctx.tables.open(&cf, &version.levels[1].files[0]).unwrap();
     assert_eq!((table.properties().num_entries, table.properties().num_deletions), (2, 0));
@@ -73,7 +73,7 @@ fn a_merge_keeps_the_newest_version_of_each_key_and_drops_deletions_at_the_botto
 fn the_output_is_as_old_as_the_oldest_input() {
     let parts = overlapping_tables(plain_options());
     run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
-    let version = parts.cf(0).superversion.load().version.clone();
+    let version = parts.cf(CfId::DEFAULT).superversion.load().version.clone();
     assert_eq!(version.levels[1].files[0].epoch, 1);
 }
 
@@ -89,7 +89,7 @@ fn what_a_snapshot_sees_stays_and_is_remembered_as_garbage() {
     assert_eq!(parts.get("a"), Some("2".into()));
     let state = parts.versions.state.lock();
     assert!(
-        state.column_families[&0].held_back.contains(&numbers[0]),
+        state.column_families[&CfId(0)].held_back.contains(&numbers[0]),
         "to be compacted when the snapshot is gone"
     );
 }
@@ -108,8 +108,8 @@ fn a_move_keeps_the_files_and_writes_only_the_manifest() {
     assert_eq!(parts.tables(), format!("L1: {number}"));
     assert_eq!((parts.files(".sst"), parts.faults().changes()), (files, changes));
     assert_eq!(
-        parts.cf(0).stats.work.lock().levels[1].bytes_moved,
-        parts.cf(0).superversion.load().version.total_bytes()
+        parts.cf(CfId::DEFAULT).stats.work.lock().levels[1].bytes_moved,
+        parts.cf(CfId::DEFAULT).superversion.load().version.total_bytes()
     );
 }
 
@@ -128,15 +128,15 @@ fn nobody_else_gets_the_inputs_between_start_and_end() {
     let job = everything(&parts, Work::Merge);
     let mut state = parts.versions.state.lock();
     start(&mut state, &job);
-    assert_eq!((state.running_compactions, state.column_families[&0].running.len()), (1, 1));
-    let busy = |state: &crate::state::DbState| state.column_families[&0].busy.len();
+    assert_eq!((state.running_compactions, state.column_families[&CfId(0)].running.len()), (1, 1));
+    let busy = |state: &crate::state::DbState| state.column_families[&CfId(0)].busy.len();
     assert_eq!(busy(&state), 2);
     assert!(state.has_work());
     drop(state);
     let job = job.release();
     let mut state = parts.versions.state.lock();
     end(&parts.versions, &mut state, &job);
-    assert_eq!((state.running_compactions, state.column_families[&0].running.len()), (0, 0));
+    assert_eq!((state.running_compactions, state.column_families[&CfId(0)].running.len()), (0, 0));
     assert_eq!(busy(&state), 0);
 }
 
@@ -210,7 +210,7 @@ fn parts_on_several_threads_write_what_one_would() {
             parts.put(&format!("{i:03}"), &"v".repeat(500));
         }
         parts.flush();
-        parts.write(|batch| batch.delete_range_id(0, b"100", b"300")).unwrap();
+        parts.write(|batch| batch.delete_range_id(CfId::DEFAULT, b"100", b"300")).unwrap();
         parts.flush();
         let mut job = everything(&parts, Work::Merge);
         job.max_subcompactions = threads;
@@ -228,7 +228,8 @@ fn the_observer_is_told_and_requests_are_answered() {
     use crate::compaction::manual_request::{CompactRangeOptions, ManualCompaction, Scope};
     let parts = overlapping_tables(plain_options());
     let job = everything(&parts, Work::Merge);
-    let request = Arc::new(ManualCompaction::new(0, Scope::Everything, &CompactRangeOptions::default()));
+    let request =
+        Arc::new(ManualCompaction::new(CfId(0), Scope::Everything, &CompactRangeOptions::default()));
     {
         let mut state = parts.versions.state.lock();
         start(&mut state, &job);

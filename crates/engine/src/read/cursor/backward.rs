@@ -39,7 +39,7 @@ impl Cursor {
         while self.merged.valid() {
             let user_key = split(self.merged.key()).0;
             if self.lower.as_deref().is_some_and(|lower| self.before(user_key, lower))
-                || self.left_prefix(user_key)
+                || self.prefixes.is_outside(user_key)
             {
                 return;
             }
@@ -139,11 +139,9 @@ impl Cursor {
     }
 
     /// Keeps the block of the merging iterator's value instead of a copy of it. False if it is in none that can be kept.
+    #[inline]
     fn hold(&mut self) -> bool {
-        let Some(block) = self.merged.pinned_block() else { return false };
-        let value = self.merged.value();
-        let start = value.as_ptr() as usize - block.as_ptr() as usize;
-        let value = start..start + value.len();
+        let Some((block, value)) = self.merged.value_in_block() else { return false };
         match &mut self.held {
             // Most keys are in the block of the one before.
             Some(held) if std::ptr::eq(held.block.as_ptr(), block.as_ptr()) => held.value = value,

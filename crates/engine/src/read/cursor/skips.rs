@@ -19,7 +19,7 @@ impl Cursor {
         }
         let user_key = split(self.merged.key()).0;
         let is_end = self.upper.as_deref().is_some_and(|upper| !self.before(user_key, upper))
-            || (self.prefix_bound && self.left_prefix(user_key));
+            || (self.prefixes.is_bound() && self.prefixes.is_outside(user_key));
         if !is_end {
             self.status = Err(too_many_skipped());
         }

@@ -51,7 +51,8 @@ impl Cursor {
     }
 
     pub(super) fn stamped_first(&mut self) {
-        (self.status, self.prefix) = (Ok(()), None);
+        self.status = Ok(());
+        self.prefixes.clear();
         match self.lower.take() {
             Some(lower) => {
                 self.merged.seek(&lower, Trailer::MAX);
@@ -60,11 +61,12 @@ impl Cursor {
             None => self.merged.seek_to_first(),
         }
         self.find_version_forward(false);
-        self.stay_in_prefix_shown();
+        self.bind_to_prefix_shown();
     }
 
     pub(super) fn stamped_last(&mut self) {
-        (self.status, self.prefix) = (Ok(()), None);
+        self.status = Ok(());
+        self.prefixes.clear();
         match self.upper.take() {
             Some(upper) => {
                 self.merged.seek_for_prev(&upper, Trailer::MAX);
@@ -73,12 +75,12 @@ impl Cursor {
             None => self.merged.seek_to_last(),
         }
         self.find_version_backward();
-        self.stay_in_prefix_shown();
+        self.bind_to_prefix_shown();
     }
 
     pub(super) fn stamped_seek(&mut self, target: &[u8]) {
         self.status = Ok(());
-        self.stay_in_prefix(target);
+        self.prefixes.bind(target);
         let Some(stamped) = &self.stamped else { return };
         let target = stored_key(target, stamped.read);
         match self.lower.take() {
@@ -99,13 +101,13 @@ impl Cursor {
         let stored = stored_key(target, Timestamp::MAX);
         if self.upper.as_deref().is_some_and(|upper| !self.before(&stored, upper)) {
             self.stamped_last();
-            self.stay_in_prefix(target);
-            if self.valid() && self.left_prefix(self.key()) {
+            self.prefixes.bind(target);
+            if self.valid() && self.prefixes.is_outside(self.key()) {
                 self.position = Position::Invalid;
             }
             return;
         }
-        self.stay_in_prefix(target);
+        self.prefixes.bind(target);
         let stored = stored_key(target, Timestamp::MIN);
         self.merged.seek_for_prev(&stored, Trailer::new(SeqNum::ZERO, ValueType::FOR_SEEK_BACKWARD));
         self.find_version_backward();
@@ -146,7 +148,8 @@ impl Cursor {
                 self.status = Err(too_short());
                 break;
             };
-            if self.upper.as_deref().is_some_and(|upper| !self.before(stored, upper)) || self.left_prefix(key)
+            if self.upper.as_deref().is_some_and(|upper| !self.before(stored, upper))
+                || self.prefixes.is_outside(key)
             {
                 break;
             }
@@ -220,7 +223,7 @@ impl Cursor {
                 break;
             };
             let below = self.lower.as_deref().is_some_and(|lower| self.before(&stamped.stored, lower));
-            if below || self.left_prefix(key) {
+            if below || self.prefixes.is_outside(key) {
                 break;
             }
             match self.newest_going_backward(&mut stamped, &mut skipped) {

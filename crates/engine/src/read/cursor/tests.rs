@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::parts::{Parts, plain_options};
-use outcrop_base::ErrorKind;
+use outcrop_base::{CfId, ErrorKind, PrefixExtractor};
 use outcrop_options::ColumnFamilyOptions;
 
 fn text(iter: &Cursor) -> String {
@@ -38,7 +38,7 @@ fn three_sources() -> Parts {
     [("a", "1"), ("c", "1"), ("e", "1")].into_iter().for_each(|(key, value)| parts.put(key, value));
     parts.flush();
     [("b", "2"), ("c", "2")].into_iter().for_each(|(key, value)| parts.put(key, value));
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     parts.delete("e");
     parts.put("f", "3");
     parts
@@ -136,7 +136,7 @@ fn it_sees_what_a_snapshot_sees() {
 #[test]
 fn range_tombstones_hide_what_is_older_in_whatever_source() {
     let parts = three_sources();
-    parts.write(|batch| batch.delete_range_id(0, b"a", b"c")).unwrap();
+    parts.write(|batch| batch.delete_range_id(CfId::DEFAULT, b"a", b"c")).unwrap();
     assert_eq!(parts.rows(), "c=2 f=3");
     parts.put("b", "again");
     let mut iter = parts.iter(&ReadOptions::default());
@@ -188,16 +188,16 @@ fn operands_are_merged_both_ways_and_need_their_operator() {
     parts.put("a", "1");
     parts.flush();
     for operand in ["2", "3"] {
-        parts.write(|batch| batch.merge_id(0, b"a", operand.as_bytes())).unwrap();
+        parts.write(|batch| batch.merge_id(CfId::DEFAULT, b"a", operand.as_bytes())).unwrap();
     }
-    parts.write(|batch| batch.merge_id(0, b"b", b"x")).unwrap();
+    parts.write(|batch| batch.merge_id(CfId::DEFAULT, b"b", b"x")).unwrap();
     let mut iter = parts.iter(&ReadOptions::default());
     iter.seek_to_first();
     assert_eq!(forward(&mut iter), "a=1,2,3 b=x");
     iter.seek_to_last();
     assert_eq!(backward(&mut iter), "b=x a=1,2,3");
     let without = Parts::new();
-    without.write(|batch| batch.merge_id(0, b"a", b"x")).unwrap();
+    without.write(|batch| batch.merge_id(CfId::DEFAULT, b"a", b"x")).unwrap();
     let mut iter = without.iter(&ReadOptions::default());
     iter.seek_to_first();
     assert!(!iter.valid());
@@ -225,7 +225,9 @@ fn a_damaged_table_ends_it_with_an_error_that_names_the_file() {
 #[test]
 fn an_entity_shows_its_default_column_and_all_of_them() {
     let parts = Parts::new();
-    parts.write(|batch| batch.put_entity_id(0, b"e", &[(b"", b"default"), (b"x", b"1")]).unwrap()).unwrap();
+    parts
+        .write(|batch| batch.put_entity_id(CfId::DEFAULT, b"e", &[(b"", b"default"), (b"x", b"1")]).unwrap())
+        .unwrap();
     parts.put("p", "plain");
     let mut iter = parts.iter(&ReadOptions::default());
     iter.seek_to_first();

@@ -3,12 +3,12 @@
 use super::*;
 use crate::read::multi_get::multi_get;
 use crate::testing::parts::{Parts, plain_options};
-use outcrop_base::ErrorKind;
+use outcrop_base::{CfId, ErrorKind};
 use outcrop_options::ColumnFamilyOptions;
 
 /// Runs `read` on a view of all there is.
 fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let sources = cf.superversion.load();
     let (tables, seq) = (&*parts.ctx.tables, parts.versions.visible_seq());
     read(&ReadView {
@@ -27,7 +27,7 @@ fn the_newest_source_that_knows_the_key_decides() {
     ["a", "b", "c"].into_iter().for_each(|key| parts.put(key, "table"));
     parts.flush();
     parts.put("b", "sealed");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     parts.delete("c");
     assert_eq!(parts.get("a"), Some("table".into()));
     assert_eq!(parts.get("b"), Some("sealed".into()));
@@ -39,7 +39,7 @@ fn the_newest_source_that_knows_the_key_decides() {
 fn a_view_taken_before_a_write_does_not_see_it() {
     let parts = Parts::new();
     parts.put("a", "1");
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let sources = cf.superversion.load_full();
     let before = parts.versions.visible_seq();
     parts.put("a", "2");
@@ -83,7 +83,7 @@ fn a_range_tombstone_hides_what_is_older_and_nothing_newer() {
     let parts = Parts::new();
     ["a", "b", "c"].into_iter().for_each(|key| parts.put(key, "1"));
     parts.flush();
-    parts.write(|batch| batch.delete_range_id(0, b"a", b"c")).unwrap();
+    parts.write(|batch| batch.delete_range_id(CfId::DEFAULT, b"a", b"c")).unwrap();
     parts.put("b", "2");
     for _ in 0..2 {
         assert_eq!(
@@ -100,13 +100,14 @@ fn merge_operands_are_collected_across_sources() {
     let merge_operator = outcrop_base::builtin_merge::by_name("stringappend");
     let objects = crate::column_family::ColumnFamilyParts { merge_operator, ..Default::default() };
     let parts = Parts::with(Default::default(), vec![(plain_options(), objects)]);
-    let merge = |operand: &str| parts.write(|batch| batch.merge_id(0, b"a", operand.as_bytes())).unwrap();
+    let merge =
+        |operand: &str| parts.write(|batch| batch.merge_id(CfId::DEFAULT, b"a", operand.as_bytes())).unwrap();
     parts.put("a", "1");
     parts.flush();
     merge("2");
     parts.flush();
     merge("3");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     merge("4");
     assert_eq!(parts.get("a"), Some("1,2,3,4".into()));
     parts.delete("a");
@@ -120,7 +121,7 @@ fn merge_operands_are_collected_across_sources() {
 #[test]
 fn operands_without_an_operator_are_an_error() {
     let parts = Parts::new();
-    parts.write(|batch| batch.merge_id(0, b"a", b"1")).unwrap();
+    parts.write(|batch| batch.merge_id(CfId::DEFAULT, b"a", b"1")).unwrap();
     let error = viewed(&parts, |view| get(view, b"a").map(drop)).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
 }
@@ -129,7 +130,9 @@ fn operands_without_an_operator_are_an_error() {
 fn a_plain_value_is_an_entity_of_one_column_and_back() {
     let parts = Parts::new();
     parts.put("p", "plain");
-    parts.write(|batch| batch.put_entity_id(0, b"e", &[(b"", b"default"), (b"x", b"1")]).unwrap()).unwrap();
+    parts
+        .write(|batch| batch.put_entity_id(CfId::DEFAULT, b"e", &[(b"", b"default"), (b"x", b"1")]).unwrap())
+        .unwrap();
     parts.flush();
     let columns = |key: &str| {
         let found = viewed(&parts, |view| get_entity(view, key.as_bytes())).unwrap()?;

@@ -1,9 +1,10 @@
 //! Locks without a database: each rule of granting, waiting by events and by time.
 
 use super::*;
+use outcrop_base::CfId;
 use outcrop_env::clock::{ManualClock, SystemClock};
 
-const CF: u32 = 0;
+const CF: CfId = CfId::DEFAULT;
 
 fn manager(max_num_locks: i64, clock: Arc<dyn Clock>) -> LockManager {
     let locks = LockManager::new(LockOptions { max_num_locks, num_stripes: 0, max_num_deadlocks: 5 }, clock);
@@ -59,11 +60,11 @@ fn who_may_hold_a_key_beside_whom() {
 #[test]
 fn column_families_have_keys_of_their_own() {
     let locks = manager(0, manual());
-    locks.add_family(7);
+    locks.add_family(CfId(7));
     assert_eq!(try_lock(&locks, &owner(1), b"k", true), "granted");
-    let other = LockRequest { column_family: 7, key: b"k", exclusive: true };
+    let other = LockRequest { column_family: CfId(7), key: b"k", exclusive: true };
     assert_eq!(text(locks.lock(&owner(2), other, 0)), "granted");
-    locks.remove_family(7);
+    locks.remove_family(CfId(7));
     assert_eq!(text(locks.lock(&owner(2), other, 0)), "Invalid argument: Column family id not found: 7");
 }
 

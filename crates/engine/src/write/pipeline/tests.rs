@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::parts::{FIRST_WAL, Parts, plain_options};
-use outcrop_base::ErrorKind;
+use outcrop_base::{CfId, ErrorKind};
 use outcrop_env::faulty::EIO;
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -21,7 +21,7 @@ const UNLOGGED: WriteOptions = WriteOptions { disable_wal: true, ..PLAIN };
 
 fn batch(pairs: &[(&str, &str)]) -> WriteBatch {
     let mut batch = WriteBatch::new();
-    pairs.iter().for_each(|(key, value)| batch.put_id(0, key.as_bytes(), value.as_bytes()));
+    pairs.iter().for_each(|(key, value)| batch.put_id(CfId::DEFAULT, key.as_bytes(), value.as_bytes()));
     batch
 }
 
@@ -35,9 +35,9 @@ fn a_write_is_visible_when_it_returns_and_takes_one_number_for_each_record() {
     assert_eq!(parts.versions.visible_seq(), SeqNum(0));
     parts
         .write(|batch| {
-            batch.put_id(0, b"a", b"1");
-            batch.put_id(0, b"b", b"2");
-            batch.delete_id(0, b"a");
+            batch.put_id(CfId::DEFAULT, b"a", b"1");
+            batch.put_id(CfId::DEFAULT, b"b", b"2");
+            batch.delete_id(CfId::DEFAULT, b"a");
         })
         .unwrap();
     assert_eq!(parts.versions.visible_seq(), SeqNum(3));
@@ -62,10 +62,10 @@ fn a_batch_comes_back_with_its_number_and_can_be_written_again() {
 fn options_that_contradict_each_other_are_refused_before_anything_is_done() {
     let parts = Parts::new();
     let both = WriteOptions { sync: true, ..UNLOGGED };
-    let error = parts.write_with(&both, |batch| batch.put_id(0, b"a", b"1")).unwrap_err();
+    let error = parts.write_with(&both, |batch| batch.put_id(CfId::DEFAULT, b"a", b"1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     let recycling = Parts::of_db(DbOptions { recycle_log_file_num: 2, ..DbOptions::default() });
-    let error = recycling.write_with(&UNLOGGED, |batch| batch.put_id(0, b"a", b"1")).unwrap_err();
+    let error = recycling.write_with(&UNLOGGED, |batch| batch.put_id(CfId::DEFAULT, b"a", b"1")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
     for parts in [parts, recycling] {
         assert_eq!((parts.versions.visible_seq(), wal_len(&parts)), (SeqNum(0), 0));
@@ -75,7 +75,7 @@ fn options_that_contradict_each_other_are_refused_before_anything_is_done() {
 #[test]
 fn an_unlogged_write_leaves_the_wal_alone_and_is_remembered() {
     let parts = Parts::new();
-    parts.write_with(&UNLOGGED, |batch| batch.put_id(0, b"a", b"1")).unwrap();
+    parts.write_with(&UNLOGGED, |batch| batch.put_id(CfId::DEFAULT, b"a", b"1")).unwrap();
     assert_eq!(parts.get("a"), Some("1".into()));
     let core = parts.commit.exclude_writers();
     assert!(core.unlogged && core.wal.is_empty());
@@ -87,7 +87,7 @@ fn a_synced_write_is_on_disk_and_others_are_not() {
     parts.put("a", "1");
     assert!(!parts.commit.exclude_writers().wal.is_synced());
     let before = parts.faults().syncs();
-    parts.write_with(&SYNC, |batch| batch.put_id(0, b"b", b"2")).unwrap();
+    parts.write_with(&SYNC, |batch| batch.put_id(CfId::DEFAULT, b"b", b"2")).unwrap();
     assert!(parts.faults().syncs() > before);
     assert!(parts.commit.exclude_writers().wal.is_synced());
     assert_eq!(parts.commit.stats.wal_syncs.get(), 1);
@@ -106,7 +106,7 @@ fn wals_are_synced_though_background_work_failed() {
     let parts = Parts::new();
     parts.put("a", "1");
     parts.versions.fail_writes(outcrop_base::Error::corruption("Merge operator failed"));
-    assert!(parts.write(|batch| batch.put_id(0, b"a", b"2")).is_err());
+    assert!(parts.write(|batch| batch.put_id(CfId::DEFAULT, b"a", b"2")).is_err());
     parts.commit.flush_wal().unwrap();
     parts.commit.sync_wal().unwrap();
     assert!(parts.commit.exclude_writers().wal.is_synced());
@@ -129,11 +129,11 @@ fn a_failed_append_hides_the_group_and_stops_writes() {
     let parts = Parts::new();
     parts.put("a", "1");
     parts.faults().fail_at(parts.faults().changes(), EIO, false);
-    let error = parts.write(|batch| batch.put_id(0, b"a", b"2")).unwrap_err();
+    let error = parts.write(|batch| batch.put_id(CfId::DEFAULT, b"a", b"2")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::IoError);
     assert_eq!(parts.get("a"), Some("1".into()));
     assert!(parts.versions.refuses_writes());
-    let again = parts.write(|batch| batch.put_id(0, b"a", b"3")).unwrap_err();
+    let again = parts.write(|batch| batch.put_id(CfId::DEFAULT, b"a", b"3")).unwrap_err();
     assert_eq!(again.kind(), ErrorKind::IoError, "the background error, though the file works again");
     assert_eq!(parts.versions.visible_seq(), SeqNum(1));
     // The number may be in the file: it is not given out again.
@@ -146,8 +146,8 @@ fn what_is_written_is_counted() {
     let parts = Parts::new();
     parts
         .write(|batch| {
-            batch.put_id(0, b"a", b"1");
-            batch.put_id(0, b"b", b"2");
+            batch.put_id(CfId::DEFAULT, b"a", b"1");
+            batch.put_id(CfId::DEFAULT, b"b", b"2");
         })
         .unwrap();
     parts.put("c", "3");
@@ -159,11 +159,11 @@ fn what_is_written_is_counted() {
 #[test]
 fn a_record_of_a_dropped_column_family_is_passed_over() {
     let parts = Parts::new();
-    parts.commit.exclude_writers().targets.remove(7);
+    parts.commit.exclude_writers().targets.remove(CfId(7));
     parts
         .write(|batch| {
-            batch.put_id(7, b"a", b"gone");
-            batch.put_id(0, b"b", b"2");
+            batch.put_id(CfId(7), b"a", b"gone");
+            batch.put_id(CfId::DEFAULT, b"b", b"2");
         })
         .unwrap();
     assert_eq!(parts.versions.visible_seq(), SeqNum(2));
@@ -276,7 +276,7 @@ fn writers_of_several_threads_are_all_committed_in_some_order() {
 fn a_full_memtable_is_sealed_before_the_next_group() {
     let parts = Parts::of(ColumnFamilyOptions { write_buffer_size: 1 << 16, ..plain_options() });
     let value = "v".repeat(1 << 12);
-    let sealed = || parts.versions.state.lock().column_families[&0].sealed.len();
+    let sealed = || parts.versions.state.lock().column_families[&CfId(0)].sealed.len();
     let mut i = 0;
     while sealed() == 0 {
         parts.put(&format!("{i:04}"), &value);
@@ -284,7 +284,7 @@ fn a_full_memtable_is_sealed_before_the_next_group() {
         assert!(i < 100, "nothing is sealed");
     }
     let state = parts.versions.state.lock();
-    let cf = &state.column_families[&0];
+    let cf = &state.column_families[&CfId(0)];
     assert!(!cf.memtable.is_empty(), "the write that found it full is in the next");
     assert_eq!(state.live_wals.len(), 2);
     assert_eq!(cf.sealed[0].next_wal, state.live_wals[1].number);
@@ -296,9 +296,9 @@ fn a_full_memtable_is_sealed_before_the_next_group() {
 #[test]
 fn sealing_what_is_empty_changes_nothing() {
     let parts = Parts::new();
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     let state = parts.versions.state.lock();
-    assert!(state.column_families[&0].sealed.is_empty());
+    assert!(state.column_families[&CfId(0)].sealed.is_empty());
     assert_eq!((state.live_wals.len(), parts.versions.current_wal()), (1, FIRST_WAL));
 }
 
@@ -307,11 +307,11 @@ fn sealing_one_column_family_moves_an_empty_one_to_the_new_wal() {
     let families = vec![(plain_options(), Default::default()), (plain_options(), Default::default())];
     let parts = Parts::with(DbOptions::default(), families);
     parts.put("a", "1");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     let state = parts.versions.state.lock();
     let wal = parts.versions.current_wal();
-    assert_eq!(state.column_families[&0].log_number, FIRST_WAL, "its data is in the first WAL still");
-    assert_eq!(state.column_families[&1].log_number, wal);
+    assert_eq!(state.column_families[&CfId(0)].log_number, FIRST_WAL, "its data is in the first WAL still");
+    assert_eq!(state.column_families[&CfId(1)].log_number, wal);
     assert_eq!(state.min_wal_needed(wal), FIRST_WAL);
 }
 
@@ -322,11 +322,11 @@ fn with_atomic_flush_all_column_families_are_sealed_together() {
     let parts = Parts::with(options, families);
     parts
         .write(|batch| {
-            batch.put_id(0, b"a", b"1");
-            batch.put_id(1, b"a", b"1");
+            batch.put_id(CfId::DEFAULT, b"a", b"1");
+            batch.put_id(CfId(1), b"a", b"1");
         })
         .unwrap();
-    parts.seal(&[1]);
+    parts.seal(&[CfId(1)]);
     let state = parts.versions.state.lock();
     assert!(state.column_families.values().all(|cf| cf.sealed.len() == 1 && cf.memtable.is_empty()));
 }
@@ -335,12 +335,12 @@ fn with_atomic_flush_all_column_families_are_sealed_together() {
 fn a_wal_that_was_closed_unsynced_is_synced_with_the_next_synced_write() {
     let parts = Parts::new();
     parts.put("a", "1");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     parts.faults().only(Some(&format!("{FIRST_WAL:06}.log")));
     let before = parts.faults().syncs();
-    parts.write_with(&SYNC, |batch| batch.put_id(0, b"b", b"2")).unwrap();
+    parts.write_with(&SYNC, |batch| batch.put_id(CfId::DEFAULT, b"b", b"2")).unwrap();
     assert_eq!(parts.faults().syncs() - before, 1, "else a synced record could follow a hole");
-    parts.write_with(&SYNC, |batch| batch.put_id(0, b"c", b"2")).unwrap();
+    parts.write_with(&SYNC, |batch| batch.put_id(CfId::DEFAULT, b"c", b"2")).unwrap();
     assert_eq!(parts.faults().syncs() - before, 1, "once is enough");
 }
 
@@ -349,7 +349,7 @@ fn after_a_failed_append_another_wal_is_begun() {
     let parts = Parts::new();
     parts.put("a", "1");
     parts.faults().fail_at(parts.faults().changes(), EIO, false);
-    parts.write(|batch| batch.put_id(0, b"b", b"2")).unwrap_err();
+    parts.write(|batch| batch.put_id(CfId::DEFAULT, b"b", b"2")).unwrap_err();
     parts.faults().heal();
     let mut core = parts.commit.exclude_writers();
     parts.commit.replace_failed_wal(&mut core).unwrap();
@@ -385,10 +385,10 @@ fn what_a_failed_group_left_in_memtables_is_discarded() {
 fn a_stopped_writer_that_asked_not_to_wait_fails() {
     let parts = Parts::of(ColumnFamilyOptions { max_write_buffer_number: 1, ..plain_options() });
     parts.put("a", "1");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     assert_eq!(parts.versions.stall.condition(), StallCondition::Stopped);
     let options = WriteOptions { no_slowdown: true, ..WriteOptions::default() };
-    let error = parts.write_with(&options, |batch| batch.put_id(0, b"b", b"2")).unwrap_err();
+    let error = parts.write_with(&options, |batch| batch.put_id(CfId::DEFAULT, b"b", b"2")).unwrap_err();
     assert_eq!(error.kind(), ErrorKind::Incomplete);
     assert_eq!(parts.versions.visible_seq(), SeqNum(1));
 }
@@ -397,7 +397,7 @@ fn a_stopped_writer_that_asked_not_to_wait_fails() {
 fn a_stopped_writer_goes_on_when_a_flush_has_ended() {
     let parts = Parts::of(ColumnFamilyOptions { max_write_buffer_number: 1, ..plain_options() });
     parts.put("a", "1");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     std::thread::scope(|scope| {
         let writer = scope.spawn(|| parts.put("b", "2"));
         parts.flush();
@@ -410,9 +410,9 @@ fn a_stopped_writer_goes_on_when_a_flush_has_ended() {
 fn a_stopped_writer_is_told_that_the_database_closes() {
     let parts = Parts::of(ColumnFamilyOptions { max_write_buffer_number: 1, ..plain_options() });
     parts.put("a", "1");
-    parts.seal(&[0]);
+    parts.seal(&[CfId::DEFAULT]);
     std::thread::scope(|scope| {
-        let writer = scope.spawn(|| parts.write(|batch| batch.put_id(0, b"b", b"2")));
+        let writer = scope.spawn(|| parts.write(|batch| batch.put_id(CfId::DEFAULT, b"b", b"2")));
         {
             let mut state = parts.versions.state.lock();
             state.shutting_down = true;
@@ -431,11 +431,11 @@ fn a_merge_that_is_written_again_and_again_becomes_a_value() {
     let objects = crate::column_family::ColumnFamilyParts { merge_operator, ..Default::default() };
     let parts = Parts::with(DbOptions::default(), vec![(options, objects)]);
     let one = 1u64.to_le_bytes();
-    parts.write(|batch| batch.put_id(0, b"n", &one)).unwrap();
+    parts.write(|batch| batch.put_id(CfId::DEFAULT, b"n", &one)).unwrap();
     for _ in 0..5 {
-        parts.write(|batch| batch.merge_id(0, b"n", &one)).unwrap();
+        parts.write(|batch| batch.merge_id(CfId::DEFAULT, b"n", &one)).unwrap();
     }
-    let cf = parts.cf(0);
+    let cf = parts.cf(CfId::DEFAULT);
     let view = cf.superversion.load();
     let mut kinds = Vec::new();
     view.memtable.get(&outcrop_base::LookupKey::new(b"n"), SeqNum::MAX, |_, kind, value| {
@@ -504,7 +504,7 @@ fn what_is_prepared_waits_as_writes_of_low_priority_do_and_what_is_decided_does_
     let mut files = 0;
     while !parts.versions.stall.falls_behind() {
         parts.put("b", "2");
-        parts.seal(&[0]);
+        parts.seal(&[CfId::DEFAULT]);
         parts.flush();
         files += 1;
         assert!(files < 20, "compactions never fall behind");
@@ -527,7 +527,7 @@ fn options_are_checked_before_a_write_of_low_priority_waits() {
     parts.versions.stall.update(&parts.versions.state.lock());
     assert!(parts.versions.stall.falls_behind());
     let refusal = |options: WriteOptions| {
-        parts.write_with(&options, |batch| batch.put_id(0, b"a", b"1")).unwrap_err().kind()
+        parts.write_with(&options, |batch| batch.put_id(CfId::DEFAULT, b"a", b"1")).unwrap_err().kind()
     };
     let hasty = WriteOptions { low_pri: true, no_slowdown: true, ..PLAIN };
     assert_eq!(refusal(hasty), ErrorKind::Incomplete);
