@@ -4,6 +4,7 @@
 //! fails with EIO or ENOSPC, an append after a part of its bytes; a read of a table or blob file has a bit flipped, which its checksum
 //! has to catch. Without power no change reaches the disk any more; reads go on, as nothing that is read then counts.
 
+use crate::blame::{FaultKind, Faults, Moment, NO_POWER, Told};
 use outcrop_base::{Error, Result};
 use outcrop_env::memory::MemoryFs;
 use outcrop_env::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
@@ -11,7 +12,7 @@ use parking_lot::world;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 const EIO: i32 = 5;
@@ -38,8 +39,8 @@ pub struct Trouble {
 struct State {
     trouble: Mutex<Trouble>,
     off: AtomicBool,
-    /// Faults in this cycle, and in all.
-    faults: AtomicU64,
+    /// Faults in this cycle, and the number of all.
+    faults: Mutex<Faults>,
     all_faults: AtomicU64,
 }
 
@@ -60,17 +61,32 @@ impl Disk {
     pub fn begin(&self, trouble: Trouble) {
         *self.state.trouble.lock().unwrap_or_else(PoisonError::into_inner) = trouble;
         self.state.off.store(false, Ordering::Relaxed);
-        self.state.faults.store(0, Ordering::Relaxed);
+        *self.faults() = Faults::default();
     }
 
     /// Nothing is changed any more.
     pub fn switch_off(&self) {
         self.state.off.store(true, Ordering::Relaxed);
+        self.faults().power_goes();
     }
 
-    /// True if an error may be told: something failed in this cycle.
-    pub fn is_troubled(&self) -> bool {
-        self.state.off.load(Ordering::Relaxed) || self.state.faults.load(Ordering::Relaxed) > 0
+    fn faults(&self) -> MutexGuard<'_, Faults> {
+        self.state.faults.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Now: an operation of the database begins.
+    pub fn moment(&self) -> Moment {
+        self.faults().moment(world::steps())
+    }
+
+    /// A write that began then was acknowledged.
+    pub fn acknowledged(&self, began: Moment) {
+        self.faults().acknowledged(began, world::steps());
+    }
+
+    /// See [`Faults::excuse`].
+    pub fn excuse(&self, error: &Error, how: Told, began: Moment) -> std::result::Result<(), String> {
+        self.faults().excuse(error, how, began, world::steps())
     }
 
     /// Faults so far.
@@ -82,9 +98,10 @@ impl Disk {
         *self.state.trouble.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn fault(&self) {
-        self.state.faults.fetch_add(1, Ordering::Relaxed);
+    /// A fault of a file; gives its name.
+    fn fault(&self, kind: FaultKind, path: &Path) -> String {
         self.state.all_faults.fetch_add(1, Ordering::Relaxed);
+        self.faults().add(kind, path)
     }
 
     /// Lets an operation take its time; power may go meanwhile.
@@ -105,11 +122,11 @@ impl Disk {
     fn change(&self, what: &str, path: &Path) -> Result<()> {
         let trouble = self.pass(if what == "sync" { 2 } else { 30 });
         if self.state.off.load(Ordering::Relaxed) {
-            return Err(failure(what, path, EIO));
+            return Err(failure(what, path, NO_POWER, EIO));
         }
         if drawn(trouble.change_fails_one_in) {
-            self.fault();
-            return Err(failure(what, path, if drawn(2) { EIO } else { ENOSPC }));
+            let (kind, errno) = if drawn(2) { (FaultKind::Io, EIO) } else { (FaultKind::NoSpace, ENOSPC) };
+            return Err(failure(what, path, &self.fault(kind, path), errno));
         }
         Ok(())
     }
@@ -123,8 +140,8 @@ fn drawn(one_in: u64) -> bool {
     one_in > 0 && world::draw(one_in) == 0
 }
 
-fn failure(what: &str, path: &Path, errno: i32) -> Error {
-    Error::io(format!("{what} {}", path.display()), io::Error::from_raw_os_error(errno))
+fn failure(what: &str, path: &Path, fault: &str, errno: i32) -> Error {
+    Error::io(format!("{what} {} {fault}", path.display()), io::Error::from_raw_os_error(errno))
 }
 
 struct Reading {
@@ -136,13 +153,13 @@ impl ReadFile for Reading {
     fn read_at(&self, offset: u64, buf: &mut [u8]) -> Result<usize> {
         let trouble = self.disk.pass(20);
         if drawn(trouble.read_fails_one_in) {
-            self.disk.fault();
-            return Err(failure("read", self.path(), EIO));
+            let fault = self.disk.fault(FaultKind::Io, self.path());
+            return Err(failure("read", self.path(), &fault, EIO));
         }
         let got = self.inner.read_at(offset, buf)?;
         let checked = self.path().extension().is_some_and(|kind| kind == "sst" || kind == "blob");
         if checked && got > 0 && drawn(trouble.bit_flips_one_in) {
-            self.disk.fault();
+            self.disk.fault(FaultKind::Flip, self.path());
             buf[world::draw(got as u64) as usize] ^= 1 << world::draw(8);
         }
         Ok(got)
@@ -227,8 +244,7 @@ impl FileSystem for Disk {
     fn open_read(&self, path: &Path, options: OpenRead) -> Result<Arc<dyn ReadFile>> {
         let trouble = self.pass(30);
         if drawn(trouble.read_fails_one_in) {
-            self.fault();
-            return Err(failure("open", path, EIO));
+            return Err(failure("open", path, &self.fault(FaultKind::Io, path), EIO));
         }
         Ok(Arc::new(Reading { inner: self.memory.open_read(path, options)?, disk: self.clone() }))
     }

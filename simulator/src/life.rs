@@ -6,9 +6,10 @@
 //!        opened on a disk without faults: `history::judge`, then on
 //! ```
 //! Each thread knows its own rows exactly, so a read is right or wrong; a snapshot of the whole database has to be a state that all
-//! threads went through, whole batches included. An error is right only if the disk had a fault in this cycle. A write that is
+//! threads went through, whole batches included. An error is right only if it comes from a fault of the disk (`blame.rs`). A write that is
 //! refused is tried again until the database has come back, or for some seconds; then its thread ends.
 
+use crate::blame::{Moment, Told};
 use crate::disk::{Disk, Trouble};
 use crate::harness::{Rng, descriptor};
 use crate::plan::{self, Cycle, End, Limits};
@@ -140,10 +141,13 @@ impl Life<'_> {
         let power_until = cycle.ends_after.map(|steps| world::steps() + steps);
         self.disk.begin(Trouble { power_until, ..cycle.trouble });
         let mut log = Log::new(cycle.threads);
+        let began = self.disk.moment();
         match self.open(&cycle) {
             Ok(db) => log = self.use_database(db, &cycle)?,
-            Err(error) if self.disk.is_troubled() => blamed(&error)?,
-            Err(error) => return Err(format!("opening: {error}")),
+            Err(error) => {
+                let excused = self.disk.excuse(&error, Told::Changing, began);
+                excused.map_err(|why| format!("opening: {why}"))?;
+            }
         }
         match cycle.end {
             End::Closed => {}
@@ -215,14 +219,6 @@ fn handles(db: &Db) -> Vec<ColumnFamilyHandle> {
     FAMILIES.iter().map(|name| db.column_family(name).expect("it was opened with them")).collect()
 }
 
-/// An error that a fault of the disk does not excuse is the mistake of whoever tells it.
-fn blamed(error: &Error) -> std::result::Result<(), String> {
-    match error.to_string().contains("panic") {
-        true => Err(error.to_string()),
-        false => Ok(()),
-    }
-}
-
 /// All rows, forward.
 fn rows_of(db: &Db, families: &[ColumnFamilyHandle], options: &ReadOptions) -> Result<Rows> {
     let mut rows = Rows::new();
@@ -277,12 +273,9 @@ impl<'s> Application<'s> {
             .collect()
     }
 
-    /// An error of the database: right where the disk had a fault, and the thread ends.
-    fn excuse(&self, what: &str, error: &Error) -> Step {
-        if !self.shared.disk.is_troubled() {
-            return Err(format!("{what} without a fault: {error}"));
-        }
-        blamed(error).map_err(|error| format!("{what}: {error}"))?;
+    /// An error of the database that a fault of the disk is to blame for, and the thread ends.
+    fn excuse(&self, what: &str, error: &Error, how: Told, began: Moment) -> Step {
+        self.shared.disk.excuse(error, how, began).map_err(|why| format!("{what}: {why}"))?;
         Ok(false)
     }
 
@@ -317,10 +310,14 @@ impl<'s> Application<'s> {
                     }
                 }
             }
+            let began = self.shared.disk.moment();
             match self.shared.db.write_with(&mut batch, &options) {
-                Ok(()) => break,
+                Ok(()) => {
+                    self.shared.disk.acknowledged(began);
+                    break;
+                }
                 Err(error) => {
-                    self.excuse("write", &error)?;
+                    self.excuse("write", &error, Told::Changing, began)?;
                     if attempt == TRIES {
                         return Ok(false);
                     }
@@ -366,8 +363,9 @@ impl<'s> Application<'s> {
         let family = self.random.index(FAMILIES.len());
         let number = self.random.below(self.shared.cycle.shape.keys);
         let key = history::key(self.thread, number);
+        let began = self.shared.disk.moment();
         match self.shared.db.get_cf(&self.shared.families[family], &key) {
-            Err(error) => self.excuse("get", &error),
+            Err(error) => self.excuse("get", &error, Told::Reading, began),
             Ok(found) => {
                 let expected = self.rows.get(&(family, key));
                 self.compared();
@@ -393,9 +391,10 @@ impl<'s> Application<'s> {
     fn compare(&self, what: &str, expected: &Rows, options: &ReadOptions) -> Step {
         let prefix = self.prefix();
         for (family, cf) in self.shared.families.iter().enumerate() {
+            let began = self.shared.disk.moment();
             let mut cursor = match self.shared.db.cursor_cf_with(cf, options) {
                 Ok(cursor) => cursor,
-                Err(error) => return self.excuse(what, &error),
+                Err(error) => return self.excuse(what, &error, Told::Reading, began),
             };
             let mut forward = Vec::new();
             cursor.seek(&prefix);
@@ -404,7 +403,7 @@ impl<'s> Application<'s> {
                 cursor.next();
             }
             if let Err(error) = cursor.status() {
-                return self.excuse(what, &error);
+                return self.excuse(what, &error, Told::Reading, began);
             }
             let mut back = Vec::new();
             cursor.seek_for_prev(&history::prefix_end(self.thread));
@@ -413,7 +412,7 @@ impl<'s> Application<'s> {
                 cursor.prev();
             }
             if let Err(error) = cursor.status() {
-                return self.excuse(what, &error);
+                return self.excuse(what, &error, Told::Reading, began);
             }
             back.reverse();
             let of_family = expected.iter().filter(|((of, _), _)| *of == family);
@@ -450,9 +449,10 @@ impl<'s> Application<'s> {
         let before = lock(&self.shared.log).clone();
         let snapshot = self.shared.db.snapshot();
         let after = lock(&self.shared.log).clone();
+        let began = self.shared.disk.moment();
         let found = match rows_of(&self.shared.db, &self.shared.families, &ReadOptions::at(&snapshot)) {
             Ok(found) => found,
-            Err(error) => return self.excuse("reading everything", &error),
+            Err(error) => return self.excuse("reading everything", &error, Told::Reading, began),
         };
         let seen = after.acknowledged_by(&before);
         judge(&self.shared.cycle.shape, &seen, &self.shared.base, &found, Lasting::Acknowledged)
@@ -462,6 +462,7 @@ impl<'s> Application<'s> {
     }
 
     fn flush(&mut self) -> Step {
+        let began = self.shared.disk.moment();
         let wait = if self.random.one_in(2) { Wait::UntilDone } else { Wait::No };
         let flushed = match self.random.one_in(3) {
             true => self.shared.db.flush_cfs(&self.shared.families, wait),
@@ -470,7 +471,10 @@ impl<'s> Application<'s> {
                 self.shared.db.flush_cfs(&[cf], wait)
             }
         };
-        flushed.map_or_else(|error| self.excuse("flush", &error).map(|_| true), |()| Ok(true))
+        flushed.map_or_else(
+            |error| self.excuse("flush", &error, Told::Changing, began).map(|_| true),
+            |()| Ok(true),
+        )
     }
 
     fn compact(&mut self) -> Step {
@@ -482,8 +486,12 @@ impl<'s> Application<'s> {
             exclusive_manual_compaction: self.random.one_in(4),
             ..CompactRangeOptions::default()
         };
+        let began = self.shared.disk.moment();
         let compacted = self.shared.db.compact_range_cf_with(&cf, None, None, &options);
-        compacted.map_or_else(|error| self.excuse("compact_range", &error).map(|_| true), |()| Ok(true))
+        compacted.map_or_else(
+            |error| self.excuse("compact_range", &error, Told::Changing, began).map(|_| true),
+            |()| Ok(true),
+        )
     }
 }
 

@@ -11,6 +11,7 @@
 //!
 //! Read on: `parking_lot/src/world.rs` (who runs), `plan.rs` (what is drawn), `life.rs` (what happens and what is right).
 
+mod blame;
 mod disk;
 #[allow(dead_code, reason = "a file of the engine's tests, of which a part is used")]
 #[path = "../../crates/engine/tests/it/harness.rs"]
@@ -20,14 +21,18 @@ mod plan;
 mod shrink;
 mod surroundings;
 
+use outcrop_pingpong::progress::{Patience, Watchdog};
 use plan::{FEATURES, Limits};
 use std::io::Read;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// A history that takes longer, in real time, waits for something that is no step.
-const HANG: Duration = Duration::from_secs(180);
+/// The patience with a history: one of which nothing runs waits for something that is no step. The longest have thirty million steps, at more
+/// than a hundred thousand for a second of processor time.
+const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(1800) };
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 /// One history in so many is lived twice: the same steps, or a seed replays nothing.
 const TWICE: u64 = 8;
 /// Time to make a failing history smaller.
@@ -122,23 +127,27 @@ fn live(limits: &Limits) -> Result<String, String> {
         .map_err(|error| format!("a process for a history: {error}"))?;
     let reading =
         [read(child.stdout.take().expect("piped above")), read(child.stderr.take().expect("piped above"))];
-    let start = Instant::now();
+    let mut dog = Watchdog::new(child.id(), PATIENCE);
+    let mut looked = Instant::now();
     let status = loop {
         match child.try_wait().map_err(|error| error.to_string())? {
-            Some(status) => break Some(status),
-            None if start.elapsed() >= HANG => {
-                let _ = child.kill();
-                let _ = child.wait();
-                break None;
+            Some(status) => break Ok(status),
+            None if looked.elapsed() >= LOOK => {
+                looked = Instant::now();
+                if let Some(how) = dog.look(0) {
+                    let _ = child.kill();
+                    let _ = child.wait();
+                    break Err(how);
+                }
             }
             None => std::thread::sleep(Duration::from_millis(2)),
         }
     };
     let [said, errors] = reading.map(|reading| reading.join().unwrap_or_default());
     match status {
-        Some(status) if status.success() => Ok(said.trim().to_string()),
-        Some(status) => Err(format!("{said}{errors}({status})")),
-        None => Err(format!("{said}{errors}(it hangs: no end in {} s)", HANG.as_secs())),
+        Ok(status) if status.success() => Ok(said.trim().to_string()),
+        Ok(status) => Err(format!("{said}{errors}({status})")),
+        Err(how) => Err(format!("{said}{errors}({how})")),
     }
 }
 

@@ -9,6 +9,7 @@ use crate::open;
 use crate::panic::caught;
 use crate::repair::report::RepairReport;
 use crate::repair::{self, RepairOptions};
+use crate::scrub::options::ScrubOptions;
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result, Timestamp};
 use outcrop_cache::Cache;
 use outcrop_env::{Clock, Env};
@@ -54,6 +55,7 @@ pub struct DbBuilder {
     objects: DbObjects,
     listeners: Vec<Arc<dyn EventListener>>,
     statistics: Option<Arc<Statistics>>,
+    scrub: Option<ScrubOptions>,
 }
 
 impl Db {
@@ -81,6 +83,7 @@ impl Db {
             objects: DbObjects::default(),
             listeners: Vec::new(),
             statistics: None,
+            scrub: None,
         }
     }
 }
@@ -193,6 +196,13 @@ impl DbBuilder {
         self
     }
 
+    /// Has every table and blob file read and verified from time to time, in the background: [`ScrubOptions`]. Default: off. Without effect on
+    /// a database that is only read.
+    pub fn scrub(mut self, scrub: impl Into<Option<ScrubOptions>>) -> DbBuilder {
+        self.scrub = scrub.into();
+        self
+    }
+
     /// For [`DbBuilder::open_read_only`]: fail if a WAL has data, which would have to be replayed. Default false.
     pub fn error_if_wal_file_exists(mut self, fail: bool) -> DbBuilder {
         self.error_if_wal_file_exists = fail;
@@ -278,8 +288,14 @@ impl DbBuilder {
     pub fn open(mut self) -> Result<Db> {
         let objects = self.objects.clone();
         let watched = (std::mem::take(&mut self.listeners), self.statistics.clone());
+        let scrub = self.scrub;
+        scrub.as_ref().map_or(Ok(()), ScrubOptions::check)?;
         let (path, options, env, families) = self.into_parts();
-        Ok(Db::new(open::open(&path, options, env, families, objects, watched)?, None))
+        let db = Db::new(open::open(&path, options, env, families, objects, watched)?, None);
+        if scrub.is_some() {
+            db.set_scrub(scrub)?;
+        }
+        Ok(db)
     }
 
     /// Opens the database, and drops what was written with timestamps above `newest`, in all column families that have timestamps: as if it

@@ -8,6 +8,7 @@ use crate::events::sink::Events;
 use crate::info_log::InfoLog;
 use crate::limiter_counts::LimiterCounts;
 use crate::objects::{DbObjects, Pacing};
+use crate::scrub::scrubber::Scrubber;
 use crate::table_cache::TableCache;
 use arc_swap::ArcSwap;
 use outcrop_base::{Error, ErrorKind, Result};
@@ -68,6 +69,8 @@ pub struct DbContext {
     pub memtable_pool: Arc<MemTablePool>,
     /// The sink of events, if somebody listens.
     pub events: Events,
+    /// Verifies its files from time to time.
+    pub scrub: Scrubber,
     /// When the archive of WALs was looked at last, seconds since the epoch.
     pub archive_purged: AtomicU64,
     /// Something was written without a WAL.
@@ -118,6 +121,7 @@ impl DbContext {
             monitor,
             info_log,
             memtable_pool,
+            scrub: Scrubber::default(),
             archive_purged: AtomicU64::new(0),
             has_unlogged: AtomicBool::new(false),
             closing: AtomicBool::new(false),

@@ -10,15 +10,18 @@ use crate::core::Core;
 use crate::db::Db;
 use crate::file_checksum::{FileChecksum, verify_file};
 use crate::live_files::{self, LiveFiles, LiveFilesOptions};
+use crate::scrub;
+use crate::scrub::options::{ScrubOptions, ScrubProgress};
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
 use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::{Error, Result, ValueType};
+use outcrop_env::scheduler::Lane;
 use outcrop_env::{Access, DirectIo, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{Ticker, Watch};
-use outcrop_table::{Loading, TableIterOptions, TableProperties, TableReader, TableReaderOptions, blob};
+use outcrop_table::{Loading, TableIterOptions, TableProperties, TableReader, blob};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -304,6 +307,29 @@ impl Db {
         Ok(())
     }
 
+    /// Changes how files are verified in the background, from here on; `None`: not at all. Each opening begins anew.
+    ///
+    /// # Errors
+    /// InvalidArgument for a rate of 0; NotSupported for a database that is only read.
+    pub fn set_scrub(&self, scrub: Option<ScrubOptions>) -> Result<()> {
+        scrub.as_ref().map_or(Ok(()), ScrubOptions::check)?;
+        self.core().versions.refuse_if_read_only()?;
+        let ctx = &self.core().ctx;
+        ctx.scrub.set(scrub);
+        ctx.background.wake_lane(Lane::Compaction);
+        Ok(())
+    }
+
+    /// How files are verified in the background; `None`: not at all.
+    pub fn scrub_options(&self) -> Option<ScrubOptions> {
+        self.core().ctx.scrub.options()
+    }
+
+    /// The figures of verifying in the background since the database was opened.
+    pub fn scrub_progress(&self) -> ScrubProgress {
+        self.core().ctx.scrub.figures.progress()
+    }
+
     /// Reads every table and blob file that the MANIFEST has a checksum of as a whole, and compares it. It has those of files that
     /// were written under [`DbOptions::file_checksum_gen_factory`](crate::DbOptions::file_checksum_gen_factory); others are
     /// passed over.
@@ -434,17 +460,7 @@ fn size_in_table(
 fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<()> {
     let path = file.path(&ctx.path);
     let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
-    let options = TableReaderOptions {
-        comparator: cf.comparator.clone(),
-        cache: None,
-        cache_file_id: 0,
-        cache_index_and_filter_blocks: false,
-        hold_in_cache: false,
-        expected_unique_id: file.unique_id,
-        largest_seqno: file.largest_seq,
-        prefix_extractor: None,
-        monitor: outcrop_monitor::Monitor::none(),
-    };
+    let options = scrub::step::reader_options(cf, file);
     let table = Arc::new(TableReader::open(ctx.env.fs.open_read(&path, open)?, options)?);
     let mut iter = table.iter(TableIterOptions {
         loading: Loading::NotKept,

@@ -14,6 +14,7 @@ use crate::events::reasons::BackgroundErrorReason;
 use crate::events::{Event, EventSink};
 use crate::info_log::log_line;
 use crate::panic::caught;
+use crate::scrub::options::DamageInfo;
 use outcrop_base::Error;
 use std::sync::{Arc, Weak};
 
@@ -24,7 +25,7 @@ use std::sync::{Arc, Weak};
 ///
 /// | callback | the line of writers |
 /// |---|---|
-/// | compactions and their parts, ingested files | free |
+/// | compactions and their parts, ingested files, damage | free |
 /// | flushes | free, or held by a caller that waits for this flush: a checkpoint, a backup or another freeze of the files that flushes first, an ingestion over keys in memory, [`Db::resume`] and the attempts to resume |
 /// | [`EventListener::memtable_sealed`] | held |
 /// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | as of flushes where a flush or a compaction ends, mostly held elsewhere: in writes, syncs, ingestions, attempts to resume |
@@ -109,6 +110,12 @@ pub trait EventListener: Send + Sync {
         let _ = stall;
     }
 
+    /// The scrubber ([`crate::DbBuilder::scrub`]) found a file to be damaged: once each time that it reads the file. On its thread, with the line
+    /// of writers free.
+    fn damage_found(&self, db: &Arc<Db>, damage: &DamageInfo) {
+        let _ = (db, damage);
+    }
+
     /// A memtable is about to take no more writes. On the thread that writes, or asked for a flush.
     fn memtable_sealed(&self, memtable: &MemTableInfo) {
         let _ = memtable;
@@ -157,6 +164,7 @@ fn call(listener: &dyn EventListener, db: &Arc<Db>, event: &mut Event<'_>) {
         Event::BackgroundError(reason, status) => listener.background_error(*reason, status),
         Event::StallChanged(info) => listener.stall_conditions_changed(info),
         Event::MemTableSealed(info) => listener.memtable_sealed(info),
+        Event::DamageFound(info) => listener.damage_found(db, info),
     }
 }
 

@@ -122,6 +122,17 @@ pub fn metrics(core: &Core) -> String {
             }
         }
     }
+    let scrub = core.ctx.scrub.figures.progress();
+    for (name, unit, value, help) in [
+        ("scrubbed_files", "", scrub.files_verified, "Files that were verified in the background"),
+        ("scrubbed_bytes", "bytes", scrub.bytes_verified, "Bytes that were verified in the background"),
+        ("scrub_damaged_files", "", scrub.damaged_files, "Damaged files that were found in the background"),
+        ("scrub_failed_files", "", scrub.failed_files, "Files that could not be read in the background"),
+    ] {
+        text.counter(&format!("outcrop_{name}"), unit, help, value as f64);
+    }
+    text.head("gauge", "outcrop_scrub_waiting_files", "", "Files that were not verified since the opening");
+    text.sample("outcrop_scrub_waiting_files", "", scrub.files_to_verify as f64);
     let stats = &core.commit.stats;
     for (name, unit, value, help) in [
         ("writes", "", stats.writes.get() as f64, "Calls that wrote"),

@@ -7,6 +7,7 @@ use crate::case::Case;
 use crate::features::{Engines, OUTCROP, all};
 use crate::generate::generate;
 use crate::run::{Failure, Kind, Pool, Tally, play};
+use crate::scratch::Scratch;
 use crate::shrink::shrink;
 use crate::trials;
 use std::cmp::Reverse;
@@ -92,10 +93,7 @@ impl CampaignCounts {
 /// # Errors
 /// The harness itself cannot work: a library or a directory is missing.
 pub fn run(campaign: &Campaign) -> Result<bool, String> {
-    let scratch = tempfile::Builder::new()
-        .prefix("pingpong-")
-        .tempdir_in(&campaign.scratch)
-        .map_err(|error| format!("{}: {error}", campaign.scratch.display()))?;
+    let scratch = Scratch::new(&campaign.scratch, "pingpong")?;
     let start = Instant::now();
     let names: Vec<&str> = campaign.libraries.keys().map(String::as_str).collect();
     eprintln!("pingpong: {}; seed {}", names.join(", "), campaign.seed);

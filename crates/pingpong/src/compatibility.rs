@@ -13,6 +13,7 @@ use crate::case::{Case, Phase};
 use crate::choices::{CHOICES, title};
 use crate::features::{CALLS, Engines, OPERATIONS, OUTCROP};
 use crate::run::{Failure, Kind, Pool, play};
+use crate::scratch::Scratch;
 use crate::trials::{DEFAULTS, Player, abilities, attempt, by_age, refuses, trial};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -56,7 +57,7 @@ pub struct Compatibility {
 /// # Errors
 /// The harness itself cannot work.
 pub fn run(trying: &Trying) -> Result<Compatibility, String> {
-    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let scratch = Scratch::new(&std::env::temp_dir(), "compatibility")?;
     let (engines, lacking) = abilities(&trying.program, &trying.libraries, scratch.path())?;
     let features = features_on_disk();
     let foretold = foretell_all(trying, &engines, &features, scratch.path())?;

@@ -14,6 +14,7 @@ use crate::model::Model;
 use crate::operation::{Durability, Key, Operation, Record, Value};
 use crate::rules::admits;
 use crate::run::{Kind, Pool, play};
+use crate::scratch::Scratch;
 use crate::trials::by_age;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -278,7 +279,7 @@ fn rows(case: &Case, recipe: &Recipe) -> String {
 /// A version that has a feature fails to make its database, or files cannot be written.
 pub fn make(program: &Path, libraries: &BTreeMap<String, PathBuf>, out: &Path) -> Result<usize, String> {
     let mut pool = Pool::new(program, libraries);
-    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let scratch = Scratch::new(&std::env::temp_dir(), "fixtures")?;
     let versions = by_age(libraries);
     let mut made = 0;
     for (place, version) in versions.iter().enumerate() {

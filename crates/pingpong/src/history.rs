@@ -10,8 +10,11 @@
 //! Both sides draw the same write from the same numbers, so that only events go from the writer to the judge. This is pure: who
 //! writes, by threads or processes, and how it crashes, is elsewhere (`kills/`, and the simulator).
 
+mod whole;
+
 use outcrop_base::random::SplitMix as Random;
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The column families that histories write to.
 pub const FAMILIES: [&str; 3] = ["default", "one", "two"];
@@ -189,6 +192,29 @@ pub enum Lasting {
     Synced,
 }
 
+/// How rows are not what a crash may leave.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Broken {
+    /// Every batch is there as a whole or not at all, and all that had to last is there; but a write is missing that was acknowledged
+    /// before another began that is there.
+    Gap(String),
+    /// Anything else: what had to last is missing, half a batch is there, or rows that nobody wrote.
+    Wrong(String),
+}
+
+impl fmt::Display for Broken {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Broken::Gap(why) | Broken::Wrong(why)) = self;
+        f.write_str(why)
+    }
+}
+
+impl From<Broken> for String {
+    fn from(broken: Broken) -> String {
+        broken.to_string()
+    }
+}
+
 /// Looks whether `found` is what a crash may leave of `log`, whose writes were made on top of `base`; gives the number of
 /// each thread's writes that are there.
 ///
@@ -200,7 +226,7 @@ pub fn judge(
     base: &Rows,
     found: &Rows,
     lasting: Lasting,
-) -> Result<Vec<u64>, String> {
+) -> Result<Vec<u64>, Broken> {
     let mut by_thread: Vec<(Rows, Rows)> = vec![Default::default(); log.threads.len().max(threads_of(base))];
     for (place, value) in base {
         let thread = thread_of(&place.1).expect("rows of before were judged");
@@ -208,79 +234,59 @@ pub fn judge(
     }
     for (place, value) in found {
         let thread = thread_of(&place.1).filter(|thread| *thread < by_thread.len());
-        let thread = thread.ok_or_else(|| format!("a key that nobody wrote: {}", told(place)))?;
+        let thread =
+            thread.ok_or_else(|| Broken::Wrong(format!("a key that nobody wrote: {}", told(place))))?;
         by_thread[thread].1.insert(place.clone(), value.clone());
     }
     let nothing = ThreadLog::default();
-    let mut there = Vec::new();
+    let least = least(shape, log, lasting);
+    let (mut there, mut gap) = (Vec::new(), None);
     for (thread, (base, found)) in by_thread.into_iter().enumerate() {
-        let log = log.threads.get(thread).unwrap_or(&nothing);
-        there.push(judge_thread(shape, thread, log, base, &found, lasting)?);
+        let of_thread = log.threads.get(thread).unwrap_or(&nothing);
+        let least = least.get(thread).copied().unwrap_or(0);
+        match judge_thread(shape, thread, of_thread, base, &found, least) {
+            Ok(count) => there.push(count),
+            Err(Broken::Gap(why)) => gap = gap.or(Some(why)),
+            Err(wrong) => return Err(wrong),
+        }
+    }
+    if let Some(why) = gap {
+        return Err(Broken::Gap(why));
     }
     for (thread, count) in there.iter().enumerate().filter(|(_, count)| **count > 0) {
         let began = log.threads[thread].begun[*count as usize - 1];
         for (other, log) in log.threads.iter().enumerate() {
             let before = log.done.partition_point(|done| *done < began) as u64;
             if there[other] < before {
-                return Err(format!(
+                return Err(Broken::Gap(format!(
                     "a gap: write {} of thread {thread} is there, which began when {before} writes of thread {other} \
                      were acknowledged, of which {} are there",
                     count - 1,
                     there[other]
-                ));
+                )));
             }
         }
     }
     Ok(there)
 }
 
-/// The weaker question: whether every row is one that had to last, or one of a later write that began. A crash that leaves a gap
-/// passes here, and one that loses a synced write does not.
-///
-/// # Errors
-/// The row that is neither.
-pub fn keeps_synced(shape: &Shape, log: &Log, base: &Rows, found: &Rows) -> Result<(), String> {
-    let mut lasting = base.clone();
-    let least: Vec<u64> = (0..)
-        .zip(&log.threads)
-        .map(|(thread, log)| least_synced(shape, thread, log.done.len() as u64))
-        .collect();
-    for (thread, least) in least.iter().enumerate() {
-        (0..*least).for_each(|index| apply(&mut lasting, &shape.draw(thread, index)));
+/// Writes of each thread that have to be there. A synced write lasts with all that was acknowledged before it began, by any thread: a
+/// sync takes the WALs before its own along.
+fn least(shape: &Shape, log: &Log, lasting: Lasting) -> Vec<u64> {
+    let done = log.threads.iter().map(|log| log.done.len() as u64);
+    if lasting == Lasting::Acknowledged {
+        return done.collect();
     }
-    let mut possible: BTreeMap<Place, Vec<Option<Vec<u8>>>> =
-        lasting.into_iter().map(|(place, value)| (place, vec![Some(value)])).collect();
-    for (thread, least) in least.iter().enumerate() {
-        for index in *least..log.threads[thread].begun.len() as u64 {
-            for change in shape.draw(thread, index).changes {
-                match change {
-                    Change::Put(family, key, value) => {
-                        possible.entry((family, key)).or_insert_with(|| vec![None]).push(Some(value));
-                    }
-                    Change::Delete(family, key) => {
-                        possible.entry((family, key)).or_insert_with(|| vec![None]).push(None);
-                    }
-                    Change::DeleteRange(family, begin, end) => possible
-                        .range_mut((family, begin)..(family, end))
-                        .for_each(|(_, values)| values.push(None)),
-                }
-            }
+    let synced = |thread: usize, done: u64| (0..done).rev().find(|index| shape.draw(thread, *index).sync);
+    let last: Vec<Option<u64>> = done.enumerate().map(|(thread, done)| synced(thread, done)).collect();
+    let mut least: Vec<u64> = last.iter().map(|last| last.map_or(0, |index| index + 1)).collect();
+    for (thread, index) in last.iter().enumerate().filter_map(|(thread, last)| Some((thread, (*last)?))) {
+        let began = log.threads[thread].begun[index as usize];
+        for (least, other) in least.iter_mut().zip(&log.threads) {
+            *least = (*least).max(other.done.partition_point(|done| *done < began) as u64);
         }
     }
-    let foreign = found.keys().find(|place| !possible.contains_key(*place));
-    let other = possible
-        .iter()
-        .find(|(place, values)| !values.iter().any(|value| value.as_ref() == found.get(*place)))
-        .map(|(place, _)| place);
-    match foreign.or(other) {
-        None => Ok(()),
-        Some(place) => Err(format!("{} is neither what had to last nor of a later write", told(place))),
-    }
-}
-
-/// Writes of a thread that had to last when so many were acknowledged: up to the last that was synced.
-fn least_synced(shape: &Shape, thread: usize, done: u64) -> u64 {
-    (0..done).rev().find(|index| shape.draw(thread, *index).sync).map_or(0, |index| index + 1)
+    least
 }
 
 /// Threads that have rows.
@@ -294,22 +300,19 @@ fn judge_thread(
     log: &ThreadLog,
     base: Rows,
     found: &Rows,
-    lasting: Lasting,
-) -> Result<u64, String> {
+    least: u64,
+) -> Result<u64, Broken> {
     let newest = found.values().filter_map(|value| index_of(value, shape.cycle)).max();
     let count = newest.map_or(0, |newest| newest + 1);
     if count > log.begun.len() as u64 {
-        return Err(format!("thread {thread}: write {} is there, which never began", count - 1));
+        let why = format!("thread {thread}: write {} is there, which never began", count - 1);
+        return Err(Broken::Wrong(why));
     }
-    let done = log.done.len() as u64;
-    let least = match lasting {
-        Lasting::Acknowledged => done,
-        Lasting::Synced => least_synced(shape, thread, done),
-    };
     if count < least {
-        return Err(format!("thread {thread}: {count} writes are there, and {least} had to last"));
+        let why = format!("thread {thread}: {count} writes are there, and {least} had to last");
+        return Err(Broken::Wrong(why));
     }
-    let mut expected = base;
+    let mut expected = base.clone();
     (0..count).for_each(|index| apply(&mut expected, &shape.draw(thread, index)));
     if expected == *found {
         return Ok(count);
@@ -320,14 +323,18 @@ fn judge_thread(
     let start = |value: Option<&Vec<u8>>| {
         value.map(|value| String::from_utf8_lossy(&value[..value.len().min(24)]).into_owned())
     };
-    Err(format!(
+    let why = format!(
         "thread {thread}: after {count} writes {} is {:?} of {:?} bytes, and should be {:?} of {:?}",
         told(place),
         start(found.get(place)),
         found.get(place).map(Vec::len),
         start(expected.get(place)),
         expected.get(place).map(Vec::len)
-    ))
+    );
+    match whole::some_writes(shape, thread, &base, found, least..log.begun.len() as u64) {
+        true => Err(Broken::Gap(why)),
+        false => Err(Broken::Wrong(why)),
+    }
 }
 
 fn told((family, key): &(usize, Vec<u8>)) -> String {
@@ -369,7 +376,7 @@ mod tests {
         let judged = |found: &Rows, lasting| judge(&shape(), &log(20), &Rows::new(), found, lasting);
         assert_eq!(judged(&rows(&[20, 20]), Lasting::Acknowledged), Ok(vec![20, 20]));
         assert_eq!(judged(&rows(&[20, 19]), Lasting::Acknowledged), Ok(vec![20, 19]));
-        let refused = |found: &Rows| judged(found, Lasting::Acknowledged).unwrap_err();
+        let refused = |found: &Rows| judged(found, Lasting::Acknowledged).unwrap_err().to_string();
         assert!(refused(&rows(&[19, 19])).contains("had to last"));
         assert!(refused(&rows(&[20, 18])).contains("had to last"));
         assert!(refused(&rows(&[21, 20])).contains("never began"));
@@ -392,29 +399,66 @@ mod tests {
         let judged = |found: &Rows| judge(&shape(), &log(20), &Rows::new(), found, Lasting::Synced);
         assert!(synced < 18, "the draw leaves something to lose: {synced}");
         let least = rows(&[synced - 1, synced - 1]);
-        assert!(judged(&least).unwrap_err().contains("had to last"));
+        assert!(judged(&least).unwrap_err().to_string().contains("had to last"));
         assert_eq!(judged(&rows(&[19, 18])), Ok(vec![19, 18]));
         // Nineteen of the first, but not the eighteenth of the second, which was done before that began.
-        assert!(judged(&rows(&[19, 17])).unwrap_err().contains("a gap"), "{:?}", judged(&rows(&[19, 17])));
+        let judged = judged(&rows(&[19, 17]));
+        assert!(matches!(&judged, Err(Broken::Gap(why)) if why.contains("a gap")), "{judged:?}");
     }
 
     #[test]
-    fn a_gap_keeps_what_was_synced() {
+    fn a_gap_is_whole_writes_with_all_that_was_synced() {
         let never = Shape { sync_one_in: 0, ..shape() };
         let mut gap = Rows::new();
         apply(&mut gap, &never.draw(0, 19));
-        assert!(judge(&never, &log(20), &Rows::new(), &gap, Lasting::Synced).is_err(), "it is a gap");
-        assert_eq!(keeps_synced(&never, &log(20), &Rows::new(), &gap), Ok(()));
+        let judged = |shape: &Shape, found: &Rows| {
+            judge(shape, &log(20), &Rows::new(), found, Lasting::Synced).unwrap_err()
+        };
+        assert!(matches!(judged(&never, &gap), Broken::Gap(_)), "it is a gap");
+        // Of a write with two rows one is missing: half a batch is no gap.
+        let two = |index: &u64| {
+            let mut rows = Rows::new();
+            apply(&mut rows, &never.draw(0, *index));
+            rows.len() > 1
+        };
+        let index = (0..20).rev().find(two).expect("the draw has a batch of two rows");
+        let mut whole = Rows::new();
+        apply(&mut whole, &never.draw(0, index));
+        assert!(matches!(judged(&never, &whole), Broken::Gap(_)));
+        for place in whole.keys() {
+            let mut half = whole.clone();
+            half.remove(place);
+            assert!(matches!(judged(&never, &half), Broken::Wrong(_)), "{}", told(place));
+        }
         gap.insert((0, b"t00-9999".to_vec()), Vec::new());
-        assert!(keeps_synced(&never, &log(20), &Rows::new(), &gap).is_err());
+        assert!(matches!(judged(&never, &gap), Broken::Wrong(_)));
         let always = Shape { sync_one_in: 1, ..shape() };
-        let all = rows(&[20, 19]);
-        assert_eq!(keeps_synced(&always, &log(20), &Rows::new(), &all), Ok(()));
+        let mut all = Rows::new();
+        for (thread, count) in [20, 19].into_iter().enumerate() {
+            (0..count).for_each(|index| apply(&mut all, &always.draw(thread, index)));
+        }
+        assert!(judge(&always, &log(20), &Rows::new(), &all, Lasting::Synced).is_ok());
         for place in all.keys().filter(|place| thread_of(&place.1) == Some(0)) {
             let mut without = all.clone();
             without.remove(place);
-            assert!(keeps_synced(&always, &log(20), &Rows::new(), &without).is_err(), "{}", told(place));
+            assert!(matches!(judged(&always, &without), Broken::Wrong(_)), "{}", told(place));
         }
+    }
+
+    /// The first thread's synced write lasts, and so do the second's that were done before it began.
+    #[test]
+    fn a_synced_write_takes_those_of_other_threads_along() {
+        let shape = Shape { sync_one_in: 6, ..shape() };
+        let synced = |thread, done: u64| (0..done).rev().find(|index| shape.draw(thread, *index).sync);
+        let (first, second) = (synced(0, 20).unwrap(), synced(1, 19).map_or(0, |index| index + 1));
+        assert!(second < first, "the draw: {second} {first}");
+        let wanted = least(&shape, &log(20), Lasting::Synced);
+        assert_eq!(wanted, [first + 1, first]);
+        let mut found = Rows::new();
+        (0..=first).for_each(|index| apply(&mut found, &shape.draw(0, index)));
+        (0..first - 1).for_each(|index| apply(&mut found, &shape.draw(1, index)));
+        let judged = judge(&shape, &log(20), &Rows::new(), &found, Lasting::Synced);
+        assert!(matches!(&judged, Err(Broken::Wrong(why)) if why.contains("had to last")), "{judged:?}");
     }
 
     #[test]

@@ -5,6 +5,7 @@ use outcrop_pingpong::campaign::{self, Campaign};
 use outcrop_pingpong::case::Case;
 use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
+use outcrop_pingpong::scratch::Scratch;
 use outcrop_pingpong::tools::{self, Looking};
 use outcrop_pingpong::{calls, extremes, fixtures, kills, power, stress, worker};
 use std::collections::BTreeMap;
@@ -425,7 +426,7 @@ fn replay(engines: EngineArgs, file: &Path, times: u32, keep: Option<&Path>) -> 
     let case = Case::parse(&text).map_err(|error| format!("{}: {error}", file.display()))?;
     let libraries: BTreeMap<String, PathBuf> = engines.libraries.into_iter().collect();
     let mut pool = Pool::new(&program()?, &libraries);
-    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let scratch = Scratch::new(&std::env::temp_dir(), "replay")?;
     let dir = keep.map_or_else(|| scratch.path().join("replay"), Path::to_path_buf);
     for round in 1..=times {
         let _ = std::fs::remove_dir_all(&dir);

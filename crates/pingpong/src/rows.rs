@@ -85,20 +85,27 @@ pub fn close(database: Database<'_>, handles: &[Handle]) -> Result<(), String> {
 /// # Errors
 /// A file cannot be read or written.
 pub fn copy(source: &Path, target: &Path) -> Result<(), String> {
-    fn into(source: &Path, target: &Path) -> std::io::Result<()> {
-        std::fs::create_dir_all(target)?;
-        for entry in std::fs::read_dir(source)? {
-            let entry = entry?;
-            let to = target.join(entry.file_name());
-            if entry.file_type()?.is_dir() {
-                into(&entry.path(), &to)?;
-            } else {
-                std::fs::copy(entry.path(), to)?;
-            }
-        }
-        Ok(())
-    }
+    copy_files(source, target).map_err(|error| format!("copying {}: {error}", source.display()))
+}
+
+/// The same, with the system's error.
+///
+/// # Errors
+/// As there.
+pub fn copy_files(source: &Path, target: &Path) -> std::io::Result<()> {
     let _ = std::fs::remove_dir_all(target);
-    let copied = if source.exists() { into(source, target) } else { std::fs::create_dir_all(target) };
-    copied.map_err(|error| format!("copying {}: {error}", source.display()))
+    std::fs::create_dir_all(target)?;
+    if !source.exists() {
+        return Ok(());
+    }
+    for entry in std::fs::read_dir(source)? {
+        let entry = entry?;
+        let to = target.join(entry.file_name());
+        if entry.file_type()?.is_dir() {
+            copy_files(&entry.path(), &to)?;
+        } else {
+            std::fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
 }

@@ -10,6 +10,7 @@ use crate::features::OUTCROP;
 use crate::model::Model;
 use crate::rules::admits;
 use crate::run::{Pool, play};
+use crate::scratch::Scratch;
 use crate::trials::{abilities, trial};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -36,7 +37,7 @@ pub struct Looking {
 /// # Errors
 /// The first database in which a tool finds something else, or the harness cannot work.
 pub fn run(looking: &Looking) -> Result<usize, String> {
-    let scratch = tempfile::tempdir().map_err(|error| error.to_string())?;
+    let scratch = Scratch::new(&std::env::temp_dir(), "tools")?;
     let libraries = BTreeMap::from([(OUTCROP.to_string(), looking.library.clone())]);
     let (engines, _) = abilities(&looking.program, &libraries, scratch.path())?;
     let mut pool = Pool::new(&looking.program, &libraries);

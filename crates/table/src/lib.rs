@@ -34,6 +34,7 @@ mod reader;
 mod rewrite;
 mod source;
 pub mod unique_id;
+mod walk;
 mod writer;
 
 pub use block_sink::StoredBlocks;
@@ -43,6 +44,7 @@ pub use range_del::RangeTombstone;
 pub use reader::{
     BlockPlace, Loading, Reading, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,
 };
+pub use walk::BlockWalk;
 pub use writer::{TableSummary, TableWriter, TableWriterOptions, check_options};
 
 #[cfg(test)]

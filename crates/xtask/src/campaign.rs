@@ -7,7 +7,8 @@
 //!     DIR/findings/         of a slice that failed: seed, command that plays it again, last lines of its output
 //!     DIR/report.json       the table that is printed at the end
 //! ```
-//! A slice that fails is a finding, and the campaign goes on with the next seed. One that says nothing about its end for
+//! A slice that fails is a finding, and the campaign goes on with the next seed. A campaign whose slice ends well without a case
+//! cannot be played on this machine: it is left alone until the run is resumed, and the table says why. One that says nothing about its end for
 //! [`slice::PATIENCE`] beyond its time is ended, and is a finding too. With `--resume` the slice that was under way when the run was
 //! killed is played again with its seed; times and findings of before count.
 //!
@@ -76,6 +77,9 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         })
         .collect();
     let findings = play(&plan, &campaigns, &mut ledger)?;
+    if campaigns.iter().all(|campaign| ledger.skipped(&campaign.name).is_some()) {
+        return Err("no case of any campaign was played".to_string());
+    }
     if findings == 0 {
         return Ok(());
     }
@@ -191,10 +195,13 @@ fn play(plan: &Plan, campaigns: &[Campaign], ledger: &mut Ledger) -> Result<usiz
     Ok(ledger.findings())
 }
 
-/// The campaign whose turn it is: a slice that was under way first, then the one that had least time. None: all are hopeless.
+/// The campaign whose turn it is: a slice that was under way first, then the one that had least time. None: each fails with every seed,
+/// or plays nothing on this machine.
 fn next<'c>(campaigns: &'c [Campaign], ledger: &Ledger) -> Option<&'c Campaign> {
     let under_way = campaigns.iter().find(|campaign| ledger.left_over(&campaign.name).is_some());
-    let hopeful = campaigns.iter().filter(|campaign| ledger.failures_in_a_row(&campaign.name) < HOPELESS);
+    let hopeful = campaigns.iter().filter(|campaign| {
+        ledger.failures_in_a_row(&campaign.name) < HOPELESS && !ledger.is_impossible(&campaign.name)
+    });
     under_way.or_else(|| hopeful.min_by_key(|campaign| ledger.time_of(&campaign.name)))
 }
 

@@ -5,6 +5,7 @@ use super::info::{
     WriteStallInfo,
 };
 use super::reasons::BackgroundErrorReason;
+use crate::scrub::options::DamageInfo;
 use outcrop_base::Error;
 use parking_lot::Mutex;
 use std::sync::atomic::{AtomicI32, AtomicUsize};
@@ -32,6 +33,8 @@ pub enum Event<'a> {
     StallChanged(&'a WriteStallInfo),
     /// A memtable is about to take no more writes.
     MemTableSealed(&'a MemTableInfo),
+    /// A file is found to be damaged.
+    DamageFound(&'a DamageInfo),
 }
 
 /// Receives every event. It catches its own panics.

@@ -11,6 +11,7 @@ use crate::flush::job as flush;
 use crate::jobs::{JobContext, OnJob};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::panic::caught;
+use crate::scrub::step as scrub;
 use crate::stopping;
 use outcrop_base::{Error, ErrorKind};
 use outcrop_cache::Cache;
@@ -35,6 +36,8 @@ pub enum Job {
     PrepareMemtable(u64),
     /// The checks that only time makes due.
     TimedCheck,
+    /// Some MiB of a file to verify.
+    Scrub,
     /// Whether what failed can be tried again.
     LookForRetry,
     /// Bringing the database back after an error.
@@ -49,6 +52,7 @@ impl Job {
             | Job::PrepareSlabs(_)
             | Job::Prefault(..)
             | Job::PrepareMemtable(_)
+            | Job::Scrub
             | Job::TimedCheck => true,
             Job::Flush(_) | Job::Compaction(..) | Job::Purge | Job::LookForRetry | Job::Resume => false,
         }
@@ -67,6 +71,7 @@ impl Job {
             Job::Prefault(memtable, ahead) => memtable.prefault(&ahead),
             Job::PrepareMemtable(size) => jobs.ctx.memtable_pool.prepare(size),
             Job::TimedCheck => upkeep::timed_check(core),
+            Job::Scrub => scrub::step(jobs),
             Job::LookForRetry => jobs.versions.look_for_retry(),
             Job::Resume => stopping::resume_by_itself(core),
         }

@@ -1,6 +1,7 @@
 //! The only place that decides what runs next in the background.
 //!
-//! Order for compaction threads: manual requests, then what the compaction style of any column family wants most.
+//! Order for compaction threads: manual requests, then what the compaction style of any column family wants most, then a step of the
+//! scrubber.
 //! Upkeep drops replaced views and obsolete files, then makes memory ready: for the caches that grow, which readers wait
 //! for, ahead of writers in memtables whose memory is not there, and for the memtables to come.
 //! Once a second it looks for what time alone makes due: statistics, tables that reached their age limit or
@@ -65,7 +66,7 @@ pub fn next_job(versions: &VersionSet, lane: Lane) -> Option<Job> {
         }
         Lane::Compaction if state.pool_compactions >= threads.compactions => None,
         Lane::Compaction if state.paused > 0 => None,
-        Lane::Compaction => next_compaction(versions, &mut state),
+        Lane::Compaction => next_compaction(versions, &mut state).or_else(|| next_scrub(&versions.ctx)),
     }
 }
 
@@ -77,6 +78,11 @@ fn next_timed(ctx: &DbContext, _state: &mut DbState) -> Option<Job> {
     }
     let following = now + TIMED_CHECK.as_nanos() as u64;
     ctx.background.take_check(now, following).then_some(Job::TimedCheck)
+}
+
+/// A step of the scrubber, for a thread that no compaction wants.
+fn next_scrub(ctx: &DbContext) -> Option<Job> {
+    ctx.scrub.take_step(|| ctx.env.clock.monotonic_nanos()).then_some(Job::Scrub)
 }
 
 /// Short work comes first. Purging is ahead of making memory ready: the memory of memtables that are gone is what those to

@@ -6,6 +6,7 @@ use crate::obsolete_files::drop_kept_wals;
 use crate::options_file;
 use crate::properties::dump_stats_if_due;
 use crate::wal_archive;
+use outcrop_env::scheduler::Lane;
 use outcrop_memtable::MemTable;
 use outcrop_options::offpeak;
 use std::sync::Arc;
@@ -18,6 +19,9 @@ pub fn timed_check(core: &Core) {
     dump_stats_if_due(core);
     options_file::note_if_outdated(core);
     wal_archive::purge(&core.ctx);
+    if core.ctx.scrub.is_due(|| core.ctx.env.clock.monotonic_nanos()) {
+        core.ctx.background.wake_lane(Lane::Compaction);
+    }
 }
 
 /// Gives back memory that no writer comes for, and the WAL that none writes over.

@@ -40,6 +40,7 @@ mod repair;
 mod resuming;
 mod rows;
 mod same_keys;
+mod scrub;
 mod slow_files;
 mod stalled;
 mod timestamps;

@@ -17,6 +17,7 @@ mod updates;
 
 use crate::features::OUTCROP;
 use crate::library::Api;
+use crate::scratch::Scratch;
 use outcrop_base::random::SplitMix as Random;
 use play::Player;
 use std::collections::{BTreeMap, BTreeSet};
@@ -67,7 +68,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
         }
         cases += 1;
         let (mut before, mut opened_at) = (None, 0);
-        let dir = tempfile::tempdir_in(&campaign.scratch).map_err(|error| error.to_string())?;
+        let dir = Scratch::new(&campaign.scratch, "calls")?;
         let case = draw::case(&mut Random::new(seed));
         let mut reference = Player::new(&theirs, &case, dir.path(), "theirs")?;
         let mut outcrop = Player::new(&ours, &case, dir.path(), "ours")?;

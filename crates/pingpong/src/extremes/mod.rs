@@ -21,6 +21,7 @@ mod judge;
 pub use child::serve;
 
 use crate::features::OUTCROP;
+use crate::scratch::Scratch;
 use child::{End, Runner};
 use draw::Known;
 use outcrop_base::random::SplitMix as Random;
@@ -77,7 +78,7 @@ struct Tally {
 /// # Errors
 /// A library is missing, or cannot open a database at all.
 pub fn run(campaign: &Campaign) -> Result<bool, String> {
-    let dir = tempfile::tempdir_in(&campaign.scratch).map_err(|error| error.to_string())?;
+    let dir = Scratch::new(&campaign.scratch, "options")?;
     let mut outcrop = None;
     let mut reference = None;
     for (name, library) in &campaign.libraries {

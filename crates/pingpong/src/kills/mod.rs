@@ -24,6 +24,7 @@ use crate::features::OUTCROP;
 use crate::history::{Lasting, Rows, judge};
 use crate::library::Api;
 use crate::rows::{copy, read};
+use crate::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -92,7 +93,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
         {
             break;
         }
-        let scratch = tempfile::tempdir_in(&campaign.dir).map_err(named)?;
+        let scratch = Scratch::new(&campaign.dir, "kills")?;
         let mut history = History { campaign, engines: &engines, dir: scratch.path(), rows: Rows::new() };
         for cycle in 0..campaign.cycles {
             let enough = campaign.histories.is_none() && start.elapsed() >= campaign.time;

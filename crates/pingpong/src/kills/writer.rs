@@ -13,6 +13,7 @@ use crate::batch::{self, Batch};
 use crate::database::{Database, Handle};
 use crate::history::{Change, Event, Log};
 use crate::library::Api;
+use crate::progress::{Patience, Watchdog};
 use crate::rows::open;
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom, Write as _};
@@ -22,8 +23,10 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// An opening that takes longer hangs.
-const HANG: Duration = Duration::from_secs(120);
+/// The patience with a writer until it has opened its database.
+const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(600) };
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 /// Writes of a thread at most, should nobody kill it.
 const MOST_WRITES: u64 = 1_000_000;
 
@@ -72,15 +75,24 @@ pub fn kill(program: &Path, library: &Path, db: &Path, plan: &Plan) -> Result<Ki
         log
     });
     let after = Duration::from_micros(plan.micros);
-    let mut hangs = false;
+    let mut hangs = None;
     if plan.while_opening {
         std::thread::sleep(after.saturating_sub(started.elapsed()));
     } else {
-        match opened.recv_timeout(HANG) {
-            Ok(()) => std::thread::sleep(after),
-            Err(RecvTimeoutError::Timeout) => hangs = true,
-            // It died, which is told below.
-            Err(RecvTimeoutError::Disconnected) => {}
+        let mut dog = Watchdog::new(child.id(), PATIENCE);
+        loop {
+            match opened.recv_timeout(LOOK) {
+                Ok(()) => std::thread::sleep(after),
+                Err(RecvTimeoutError::Timeout) => {
+                    hangs = dog.look(0);
+                    if hangs.is_none() {
+                        continue;
+                    }
+                }
+                // It died, which is told below.
+                Err(RecvTimeoutError::Disconnected) => {}
+            }
+            break;
         }
     }
     // One that ended before has no business to.
@@ -92,8 +104,8 @@ pub fn kill(program: &Path, library: &Path, db: &Path, plan: &Plan) -> Result<Ki
     drop(input);
     let mut printed = String::new();
     let _ = errors.seek(SeekFrom::Start(0)).and_then(|_| errors.read_to_string(&mut printed));
-    if hangs {
-        return Err(format!("{} does not open in {} s: {printed}", plan.writer, HANG.as_secs()));
+    if let Some(how) = hangs {
+        return Err(format!("{} does not open: {how}; {printed}", plan.writer));
     }
     if ended.is_some() || printed.contains("panicked at") || printed.contains("kill-writer:") {
         return Err(format!("the writer {} ended by itself: {status}; {printed}", plan.writer));

@@ -109,13 +109,20 @@ impl Served {
         self.dir.join(MARKS_NAME)
     }
 
+    /// Records in the log of a disk so far: it shows that somebody works.
+    ///
+    /// # Panics
+    /// There is none in this file.
+    pub fn records(&self, file: &Path) -> u64 {
+        self.lock().all[place(file)].as_ref().map_or(0, |device| device.log.len() as u64)
+    }
+
     /// Takes a disk out, with its log.
     ///
     /// # Panics
     /// There is none in this file.
     pub fn take(&self, file: &Path) -> (Disk, Vec<Record>) {
-        let name = file.file_name().and_then(|name| name.to_str()).expect("a name that add gave");
-        let place: usize = name[1..].parse().expect("a name that add gave");
+        let place = place(file);
         let mut devices = self.lock();
         if devices.recorded == Some(place) {
             devices.recorded = None;
@@ -123,6 +130,12 @@ impl Served {
         let device = devices.all[place].take().expect("it is taken once");
         (device.disk, device.log)
     }
+}
+
+/// The disk that is in a file.
+fn place(file: &Path) -> usize {
+    let name = file.file_name().and_then(|name| name.to_str()).expect("a name that add gave");
+    name[1..].parse().expect("a name that add gave")
 }
 
 impl Drop for Served {

@@ -29,6 +29,7 @@ pub use writer::serve;
 use crate::features::OUTCROP;
 use crate::history::Rows;
 use crate::library::Api;
+use crate::scratch::Scratch;
 use disk::{Cut, Disk};
 use fuse::Served;
 use mounts::{KINDS, Kind};
@@ -83,7 +84,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
         return Err(format!("needs {OUTCROP} and a RocksDB"));
     }
     let named = |error: std::io::Error| format!("{}: {error}", campaign.scratch.display());
-    let scratch = tempfile::tempdir_in(&campaign.scratch).map_err(named)?;
+    let scratch = Scratch::new(&campaign.scratch, "block-crashes")?;
     for name in ["disks", "mounted"] {
         std::fs::create_dir(scratch.path().join(name)).map_err(named)?;
     }
@@ -133,6 +134,12 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
         }
     }
     tally.report(start.elapsed());
+    if let Err(why) = tally.check() {
+        failures += 1;
+        println!("FAILS: {why}");
+        let (seed, states) = (campaign.seed, campaign.states);
+        println!("again: cargo xtask block-crashes --seed {seed} --states {states}");
+    }
     Ok(failures == 0)
 }
 
@@ -170,7 +177,8 @@ impl History<'_> {
                 let library = &self.campaign.libraries[engine];
                 let place = (mounted_at.as_path(), &mounted);
                 let marks = self.served.marks();
-                writer::run(&self.campaign.program, library, &plan, place, &marks)
+                let asked = || self.served.records(&file);
+                writer::run(&self.campaign.program, library, &plan, place, (&marks, &asked))
                     .map_err(|why| format!("cycle {cycle}, written by {engine}: {why}"))?;
             }
             let (_, log) = self.served.take(&file);
@@ -190,6 +198,7 @@ impl History<'_> {
                     ours,
                     before: &rows,
                     log: &log[..cut.point],
+                    whole: cut.keep == disk::Keep::All && !cut.torn && ignored == 0,
                     random: Random::new(draw),
                 };
                 match seen.judge(&left, tally) {

@@ -4,6 +4,14 @@ use super::disk::Disk;
 use super::fuse::Served;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// How long a file system may be busy before it is taken out of the tree while it still is: a process that was killed in it is going.
+const BUSY: Duration = Duration::from_secs(60);
+/// How long until a busy one is tried again.
+const PAUSE: Duration = Duration::from_millis(20);
+/// Words of `mount` where the file system itself refuses what is on the disk.
+const REFUSALS: [&str; 3] = ["superblock", "Structure needs cleaning", "Input/output error"];
 
 /// Large enough for every file system below; what is not written takes no memory.
 const SIZE: u64 = 320 << 20;
@@ -63,10 +71,37 @@ impl Kind {
     ///
     /// # Errors
     /// What `mount` says.
-    pub fn mount(&self, file: &Path, dir: &Path) -> Result<Mounted, String> {
+    pub fn mount(&self, file: &Path, dir: &Path) -> Result<Mounted, Unmounted> {
         let options = format!("loop,{}", self.options);
-        run(Command::new("mount").args(["-i", "-t", self.driver, "-o", &options]).arg(file).arg(dir))?;
+        let mut mount = Command::new("mount");
+        mount.args(["-i", "-t", self.driver, "-o", &options]).arg(file).arg(dir);
+        run(&mut mount).map_err(Unmounted::of)?;
         Ok(Mounted { dir: dir.to_path_buf() })
+    }
+}
+
+/// Why a disk is not mounted.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Unmounted {
+    /// The file system refuses what is on it.
+    Refused(String),
+    /// It was not asked: there is no loop device, or no memory.
+    Failed(String),
+}
+
+impl Unmounted {
+    fn of(why: String) -> Unmounted {
+        match REFUSALS.iter().any(|words| why.contains(words)) {
+            true => Unmounted::Refused(why),
+            false => Unmounted::Failed(why),
+        }
+    }
+}
+
+impl From<Unmounted> for String {
+    fn from(unmounted: Unmounted) -> String {
+        let (Unmounted::Refused(why) | Unmounted::Failed(why)) = unmounted;
+        why
     }
 }
 
@@ -85,20 +120,84 @@ impl Mounted {
 
 impl Drop for Mounted {
     fn drop(&mut self) {
-        // A program that was killed in it may still be going.
-        while Command::new("umount").arg(&self.dir).output().is_ok_and(|output| {
-            !output.status.success() && String::from_utf8_lossy(&output.stderr).contains("busy")
-        }) {
-            std::thread::yield_now();
+        if let Err(why) = unmount("umount", &self.dir, BUSY) {
+            println!("block-crashes: {}: {why}", self.dir.display());
         }
     }
 }
 
+/// Unmounts `dir` by `program`, which is asked again while it is busy; after `busy` it is taken out of the tree as it is, and the kernel
+/// unmounts it once nobody uses it.
+fn unmount(program: &str, dir: &Path, busy: Duration) -> Result<(), String> {
+    let start = Instant::now();
+    loop {
+        match run(Command::new(program).arg(dir)) {
+            Err(why) if why.contains("busy") && start.elapsed() < busy => std::thread::sleep(PAUSE),
+            Err(why) if why.contains("busy") => {
+                run(Command::new(program).arg("-l").arg(dir))?;
+                return Err(format!("taken out of the tree after {} s: {why}", busy.as_secs()));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// Runs a program, whose words are English.
 fn run(command: &mut Command) -> Result<(), String> {
     let program = command.get_program().to_string_lossy().into_owned();
-    let output = command.output().map_err(|error| format!("{program}: {error}"))?;
+    let output = command.env("LC_ALL", "C").output().map_err(|error| format!("{program}: {error}"))?;
     if output.status.success() {
         return Ok(());
     }
     Err(format!("{program}: {}", String::from_utf8_lossy(&output.stderr).trim()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::os::unix::fs::PermissionsExt;
+
+    /// A program in `dir` that writes down its arguments, then runs `script`.
+    fn program(dir: &Path, script: &str) -> String {
+        let path = dir.join("umount");
+        let log = dir.join("log");
+        std::fs::write(&path, format!("#!/bin/sh\necho \"$*\" >> {}\n{script}\n", log.display())).unwrap();
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        path.display().to_string()
+    }
+
+    #[test]
+    fn one_that_stays_busy_is_taken_out_of_the_tree() {
+        let dir = tempfile::tempdir().unwrap();
+        let busy =
+            program(dir.path(), "[ \"$1\" = -l ] || { echo 'umount: /x: target is busy.' >&2; exit 32; }");
+        let told = unmount(&busy, Path::new("/x"), Duration::from_millis(1)).unwrap_err();
+        assert!(told.contains("taken out of the tree"), "{told}");
+        let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+        assert!(log.starts_with("/x\n") && log.ends_with("\n-l /x\n"), "{log}");
+    }
+
+    #[test]
+    fn other_failures_are_not_tried_again() {
+        let dir = tempfile::tempdir().unwrap();
+        let failing = program(dir.path(), "echo 'umount: /x: not mounted.' >&2; exit 32");
+        assert!(unmount(&failing, Path::new("/x"), BUSY).unwrap_err().contains("not mounted"));
+        let log = std::fs::read_to_string(dir.path().join("log")).unwrap();
+        assert_eq!(log, "/x\n");
+    }
+
+    #[test]
+    fn a_refusal_of_the_file_system_is_told_from_other_failures() {
+        let refused = [
+            "mount: /m: wrong fs type, bad option, bad superblock on /dev/loop3, missing codepage or helper program",
+            "mount: /m: mount(2) system call failed: Structure needs cleaning.",
+            "mount: /m: can't read superblock on /dev/loop0.",
+        ];
+        for why in refused {
+            assert!(matches!(Unmounted::of(why.to_string()), Unmounted::Refused(_)), "{why}");
+        }
+        for why in ["mount: /m: failed to setup loop device for /d0.", "mount: /m: Cannot allocate memory."] {
+            assert!(matches!(Unmounted::of(why.to_string()), Unmounted::Failed(_)), "{why}");
+        }
+    }
 }

@@ -15,6 +15,7 @@ use crate::database::{Database, Handle, Ingestion};
 use crate::history::{Change, FAMILIES, Write};
 use crate::library::Api;
 use crate::options::Options;
+use crate::progress::{Patience, Watchdog};
 use crate::rows::{close, open};
 use outcrop_base::random::SplitMix as Random;
 use std::collections::BTreeMap;
@@ -23,21 +24,21 @@ use std::io::{BufRead, BufReader, Read, Seek, SeekFrom, Write as _};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
-/// A history that takes longer hangs.
-const HANG: Duration = Duration::from_secs(180);
+/// The patience with a writer between two records of its disk. A history takes seconds.
+const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(600) };
 
-/// Runs a writer to its end in the mounted file system `dir`.
+/// Runs a writer to its end in the mounted file system `dir`; `records` counts what its disk was asked for.
 ///
 /// # Errors
-/// It fails, or does not end in time.
+/// It fails, or does not get on.
 pub fn run(
     program: &Path,
     library: &Path,
     plan: &Plan,
     (dir, mounted): (&Path, &Mounted),
-    marks: &Path,
+    (marks, records): (&Path, &dyn Fn() -> u64),
 ) -> Result<(), String> {
     let failed = |error: std::io::Error| format!("{}: {error}", program.display());
     let mut errors = tempfile::tempfile().map_err(failed)?;
@@ -59,16 +60,23 @@ pub fn run(
     let reader = std::thread::spawn(move || {
         BufReader::new(output).lines().map_while(Result::ok).for_each(|line| drop(tell.send(line)));
     });
-    let start = Instant::now();
+    let mut dog = Watchdog::new(child.id(), PATIENCE);
+    let mut hangs = None;
     let mut random = Random::new(plan.shape.seed);
     let ended = loop {
         // The moments at which the system writes back are drawn.
         match told.recv_timeout(Duration::from_millis(5 + random.below(100))) {
             Ok(line) => break Some(line),
             Err(RecvTimeoutError::Disconnected) => break None,
-            Err(RecvTimeoutError::Timeout) if start.elapsed() > HANG => break None,
-            Err(RecvTimeoutError::Timeout) if plan.written_back => mounted.write_back(),
-            Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Timeout) => {
+                hangs = dog.look(records());
+                if hangs.is_some() {
+                    break None;
+                }
+                if plan.written_back {
+                    mounted.write_back();
+                }
+            }
         }
     };
     let _ = child.kill();
@@ -77,8 +85,8 @@ pub fn run(
     let mut printed = String::new();
     let _ = errors.seek(SeekFrom::Start(0)).and_then(|_| errors.read_to_string(&mut printed));
     if ended.is_none() || printed.contains("panicked at") {
-        let hung = if start.elapsed() > HANG { ", it hung" } else { "" };
-        return Err(format!("the writer ended by itself: {status}{hung}; {printed}"));
+        let how = hangs.unwrap_or_else(|| format!("it ended by itself: {status}"));
+        return Err(format!("the writer: {how}; {printed}"));
     }
     Ok(())
 }

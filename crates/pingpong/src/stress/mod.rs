@@ -5,8 +5,8 @@
 //! parent: a seed, an engine --> child: cycles of   open -> writers, readers, upkeep, others that open -> all read -> close
 //!         a line for each cycle <--                 then memory, threads and descriptors are counted, which may not grow
 //! ```
-//! The parent lets RocksDB live through one seed in four, as a control of the harness. A child that says nothing for
-//! `HANG` hangs. Writes, and how reads are judged: `shape.rs`. The schedule of threads is the system's: a seed repeats
+//! The parent lets RocksDB live through one seed in four, as a control of the harness. A child that does not get
+//! on hangs (`progress.rs`). Writes, and how reads are judged: `shape.rs`. The schedule of threads is the system's: a seed repeats
 //! what is drawn, not what happens.
 
 mod plan;
@@ -19,6 +19,8 @@ mod worker;
 pub use worker::serve;
 
 use crate::features::OUTCROP;
+use crate::progress::{Patience, Watchdog};
+use crate::scratch::Scratch;
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -26,8 +28,10 @@ use std::process::{Command, Stdio};
 use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::time::{Duration, Instant};
 
-/// A child that is silent for so long hangs: a cycle takes a second or two of processor time.
-const HANG: Duration = Duration::from_secs(240);
+/// The patience with a child for a cycle: a second or two of processor time is usual.
+const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Duration::from_secs(1200) };
+/// How often it is looked at.
+const LOOK: Duration = Duration::from_millis(500);
 /// One seed in so many is RocksDB's.
 const CONTROL: u64 = 4;
 /// Openings of one process.
@@ -101,7 +105,7 @@ struct Lived {
 /// One child, to its end.
 fn live(campaign: &Campaign, library: &Path, seed: u64) -> Result<Lived, String> {
     let failed = |error: std::io::Error| format!("{}: {error}", campaign.program.display());
-    let scratch = tempfile::tempdir_in(&campaign.scratch).map_err(failed)?;
+    let scratch = Scratch::new(&campaign.scratch, "stress")?;
     let mut errors = tempfile::tempfile().map_err(failed)?;
     let mut child = Command::new(&campaign.program)
         .args([Path::new("stress-worker"), Path::new("--library"), library])
@@ -119,8 +123,9 @@ fn live(campaign: &Campaign, library: &Path, seed: u64) -> Result<Lived, String>
     });
     let mut lived = Lived::default();
     let mut last = String::new();
+    let mut dog = Watchdog::new(child.id(), PATIENCE);
     let hangs = loop {
-        match told.recv_timeout(HANG) {
+        match told.recv_timeout(LOOK) {
             Ok(line) => {
                 let numbers: Vec<u64> = line.split(' ').filter_map(|word| word.parse().ok()).collect();
                 if let [writes, reads] = numbers[..] {
@@ -130,19 +135,24 @@ fn live(campaign: &Campaign, library: &Path, seed: u64) -> Result<Lived, String>
                 }
                 last = line;
             }
-            Err(RecvTimeoutError::Disconnected) => break false,
-            Err(RecvTimeoutError::Timeout) => break true,
+            Err(RecvTimeoutError::Disconnected) => break None,
+            Err(RecvTimeoutError::Timeout) => {
+                let hangs = dog.look(lived.cycles);
+                if hangs.is_some() {
+                    break hangs;
+                }
+            }
         }
     };
-    if hangs {
+    if hangs.is_some() {
         let _ = child.kill();
     }
     let status = child.wait().map_err(failed)?;
     let _ = reader.join();
     let mut printed = String::new();
     let _ = errors.seek(SeekFrom::Start(0)).and_then(|_| errors.read_to_string(&mut printed));
-    if hangs {
-        return Err(format!("says nothing for {} s, after {last:?}; {printed}", HANG.as_secs()));
+    if let Some(how) = hangs {
+        return Err(format!("{how}, after {last:?}; {printed}"));
     }
     if !status.success() || printed.contains("panicked at") {
         return Err(format!("{status}; {printed}"));

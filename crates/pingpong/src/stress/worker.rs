@@ -63,7 +63,7 @@ pub fn serve(library: &Path, dir: &Path, seed: u64, cycles: u64) -> Result<(), S
         let options = plan.options(cycle);
         one_cycle(&api, &plan, cycle, dir, &options, &clock, &moments)
             .map_err(|why| format!("cycle {cycle} of {plan:?}, {options:?}: {why}"))?;
-        held.push(Held::now()?);
+        held.push(Held::now(dir)?);
         let after: u64 = clock.iter().map(|hand| hand.done.load(Ordering::SeqCst)).sum();
         println!("cycle: {} {}", after - written, moments.load(Ordering::SeqCst) - judged);
     }

@@ -47,30 +47,9 @@ impl BlobReader {
     /// Corruption naming file and offset of the first record that does not verify; of reading; those of `each`.
     pub fn each_record(&self, mut each: impl FnMut(&BlobRecord<'_>) -> Result<()>) -> Result<()> {
         let file = &*self.file;
-        let limit = file.size() - FOOTER_LEN as u64;
-        let (mut offset, mut blob, mut value) = (HEADER_LEN as u64, Vec::new(), Vec::new());
-        while offset < limit {
-            let broken = |what: &str| corruption(file, offset, what);
-            let mut header = [0; RECORD_HEADER_LEN];
-            let body = offset + RECORD_HEADER_LEN as u64;
-            if body > limit {
-                return Err(broken("the file ends within a blob record's header"));
-            }
-            file.read_exact_at(offset, &mut header)?;
-            if fixed32_at(&header, 24) != mask(crc32c(&header[..24])) {
-                return Err(broken("the checksum of a blob record's header does not match"));
-            }
-            let (key_len, stored_len) = (fixed64_at(&header, 0), fixed64_at(&header, 8));
-            let end = body.checked_add(key_len).and_then(|end| end.checked_add(stored_len));
-            let Some(end) = end.filter(|end| *end <= limit) else {
-                return Err(broken("the file ends within a blob record"));
-            };
-            blob.resize((end - body) as usize, 0);
-            file.read_exact_at(body, &mut blob)?;
-            if fixed32_at(&header, 28) != mask(crc32c(&blob)) {
-                return Err(broken("the checksum of a blob does not match"));
-            }
-            let (key, stored) = blob.split_at(key_len as usize);
+        let (mut offset, mut blob, mut value) = (BlobReader::FIRST, Vec::new(), Vec::new());
+        while let Some((key_len, end)) = self.read_record(offset, &mut blob)? {
+            let (key, stored) = blob.split_at(key_len);
             let value = match self.codec {
                 CompressionType::None => stored,
                 codec => {
@@ -86,5 +65,46 @@ impl BlobReader {
             offset = end;
         }
         Ok(())
+    }
+
+    /// Where the first record is.
+    pub const FIRST: u64 = HEADER_LEN as u64;
+
+    /// Verifies the record at `offset`; gives where it ends, `None` if the records end before it.
+    ///
+    /// # Errors
+    /// As [`BlobReader::each_record`].
+    pub fn verify_record(&self, offset: u64) -> Result<Option<u64>> {
+        Ok(self.read_record(offset, &mut Vec::new())?.map(|(_, end)| end))
+    }
+
+    /// Reads the record at `offset`, key and stored value, into `blob` and verifies it; gives the length of its key, and where it ends.
+    fn read_record(&self, offset: u64, blob: &mut Vec<u8>) -> Result<Option<(usize, u64)>> {
+        let file = &*self.file;
+        let limit = file.size() - FOOTER_LEN as u64;
+        if offset >= limit {
+            return Ok(None);
+        }
+        let broken = |what: &str| corruption(file, offset, what);
+        let mut header = [0; RECORD_HEADER_LEN];
+        let body = offset + RECORD_HEADER_LEN as u64;
+        if body > limit {
+            return Err(broken("the file ends within a blob record's header"));
+        }
+        file.read_exact_at(offset, &mut header)?;
+        if fixed32_at(&header, 24) != mask(crc32c(&header[..24])) {
+            return Err(broken("the checksum of a blob record's header does not match"));
+        }
+        let (key_len, stored_len) = (fixed64_at(&header, 0), fixed64_at(&header, 8));
+        let end = body.checked_add(key_len).and_then(|end| end.checked_add(stored_len));
+        let Some(end) = end.filter(|end| *end <= limit) else {
+            return Err(broken("the file ends within a blob record"));
+        };
+        blob.resize((end - body) as usize, 0);
+        file.read_exact_at(body, blob)?;
+        if fixed32_at(&header, 28) != mask(crc32c(blob)) {
+            return Err(broken("the checksum of a blob does not match"));
+        }
+        Ok(Some((key_len as usize, end)))
     }
 }

@@ -4,6 +4,7 @@
 //! at most, which is passed over.
 
 use serde_json::{Value, json};
+use std::collections::BTreeSet;
 use std::fs::{File, OpenOptions};
 use std::io::Write;
 use std::path::Path;
@@ -33,6 +34,8 @@ pub struct Ended {
     pub cases: u64,
     /// The command that plays the failing case again, if one failed.
     pub again: Option<String>,
+    /// Why it played nothing, if it did not: this machine lacks something.
+    pub skipped: Option<String>,
 }
 
 /// The ledger of a directory.
@@ -42,6 +45,8 @@ pub struct Ledger {
     ended: Vec<Ended>,
     /// The slice that a killed run had begun and not ended.
     left_over: Option<Begun>,
+    /// Campaigns that this run has found to be impossible here. One that resumes tries them again.
+    impossible: BTreeSet<String>,
 }
 
 impl Ledger {
@@ -67,7 +72,13 @@ impl Ledger {
         if !text.is_empty() && !text.ends_with('\n') {
             file.write_all(b"\n").map_err(named)?;
         }
-        let mut ledger = Ledger { file, begun: Vec::new(), ended: Vec::new(), left_over: None };
+        let mut ledger = Ledger {
+            file,
+            begun: Vec::new(),
+            ended: Vec::new(),
+            left_over: None,
+            impossible: BTreeSet::new(),
+        };
         text.lines().filter_map(|line| serde_json::from_str(line).ok()).for_each(|line| ledger.take(&line));
         Ok(ledger)
     }
@@ -89,7 +100,8 @@ impl Ledger {
             (text(ended, "campaign"), ended["seed"].as_u64(), ended["took"].as_f64(), ended["cases"].as_u64())
         {
             self.left_over = None;
-            self.ended.push(Ended { campaign, seed, took, cases, again: text(ended, "again") });
+            let (again, skipped) = (text(ended, "again"), text(ended, "skipped"));
+            self.ended.push(Ended { campaign, seed, took, cases, again, skipped });
         }
     }
 
@@ -102,7 +114,22 @@ impl Ledger {
     /// Writes down how a slice ended.
     pub fn end(&mut self, ended: Ended) -> Result<(), String> {
         self.append(&json!({"ended": {"campaign": ended.campaign, "seed": ended.seed, "took": ended.took,
-            "cases": ended.cases, "again": ended.again}}))
+            "cases": ended.cases, "again": ended.again, "skipped": ended.skipped}}))?;
+        if ended.skipped.is_some() {
+            self.impossible.insert(ended.campaign);
+        }
+        Ok(())
+    }
+
+    /// True if a campaign played nothing in this run, and would not the next time either.
+    pub fn is_impossible(&self, campaign: &str) -> bool {
+        self.impossible.contains(campaign)
+    }
+
+    /// Why a campaign has played nothing at all.
+    pub fn skipped(&self, campaign: &str) -> Option<&str> {
+        let played = self.of(campaign).any(|ended| ended.skipped.is_none());
+        self.of(campaign).next_back().and_then(|ended| ended.skipped.as_deref()).filter(|_| !played)
     }
 
     fn append(&mut self, line: &Value) -> Result<(), String> {

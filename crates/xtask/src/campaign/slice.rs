@@ -44,13 +44,9 @@ pub fn play(dir: &Path, begun: &Begun, mut command: Command) -> Result<Ended, St
         let path = findings.join(format!("{campaign}-{seed}.txt"));
         std::fs::write(&path, told).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    Ok(Ended {
-        campaign: begun.campaign.clone(),
-        seed: begun.seed,
-        took,
-        cases: cases(&begun.campaign, &text),
-        again,
-    })
+    let cases = cases(&begun.campaign, &text);
+    let skipped = (again.is_none() && cases == 0).then(|| skipped(&begun.campaign, &text));
+    Ok(Ended { campaign: begun.campaign.clone(), seed: begun.seed, took, cases, again, skipped })
 }
 
 /// Waits for the end; gives why it is a failure, if it is one.
@@ -84,6 +80,13 @@ fn again(output: &str) -> Option<String> {
         .rev()
         .find_map(|line| line.split_once("again: "))
         .map(|(_, command)| command.trim().to_string())
+}
+
+/// Why a campaign that ended well played no case, by its own words.
+fn skipped(campaign: &str, output: &str) -> String {
+    let prefix = format!("{campaign}: ");
+    let told = output.lines().find_map(|line| line.strip_prefix(&prefix)?.split_once("SKIPPED, "));
+    told.map_or_else(|| "it played no case and does not say why".to_string(), |(_, why)| why.to_string())
 }
 
 /// Cases that a campaign says it played: the numbers before the first ` cases` of its own lines.

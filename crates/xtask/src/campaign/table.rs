@@ -15,6 +15,8 @@ pub struct Row {
     pub seconds: f64,
     /// Slices that failed.
     pub findings: usize,
+    /// Why it played nothing.
+    pub skipped: Option<String>,
 }
 
 impl Row {
@@ -30,6 +32,7 @@ pub fn rows<'n>(names: impl Iterator<Item = &'n str>, ledger: &Ledger) -> Vec<Ro
         cases: ledger.of(name).map(|ended| ended.cases).sum(),
         seconds: ledger.time_of(name).as_secs_f64(),
         findings: ledger.of(name).filter(|ended| ended.again.is_some()).count(),
+        skipped: ledger.skipped(name).map(String::from),
     };
     names.map(row).collect()
 }
@@ -47,6 +50,11 @@ pub fn print(rows: &[Row]) -> String {
             row.campaign, row.cases, row.findings
         );
     }
+    for row in rows {
+        if let Some(why) = &row.skipped {
+            let _ = writeln!(text, "{} was SKIPPED:\n  {why}", row.campaign);
+        }
+    }
     text
 }
 
@@ -56,7 +64,8 @@ pub fn json(rows: &[Row], ledger: &Ledger, tree: Option<&str>) -> String {
         .iter()
         .map(|row| {
             json!({"campaign": row.campaign, "cases": row.cases, "hours": row.seconds / 3600.0,
-                "cases_per_second": row.cases_per_second(), "findings": row.findings})
+                "cases_per_second": row.cases_per_second(), "findings": row.findings,
+                "skipped": row.skipped})
         })
         .collect();
     let findings: Vec<_> = ledger

@@ -52,7 +52,14 @@ fn a_killed_run_resumes_with_the_slice_that_was_under_way() {
     {
         let mut ledger = Ledger::open(dir.path(), false).unwrap();
         ledger.begin(&Begun { campaign: "one".into(), seed: 41, seconds: 9 }).unwrap();
-        let ended = ledger::Ended { campaign: "one".into(), seed: 41, took: 1.0, cases: 5, again: None };
+        let ended = ledger::Ended {
+            campaign: "one".into(),
+            seed: 41,
+            took: 1.0,
+            cases: 5,
+            again: None,
+            skipped: None,
+        };
         ledger.end(ended).unwrap();
         ledger.begin(&under_way).unwrap();
     }
@@ -78,6 +85,26 @@ fn a_campaign_that_fails_with_every_seed_is_left_alone() {
     let findings =
         play(&plan(dir.path(), 3_600_000, false), &[fake("broken", "exit 3")], &mut ledger).unwrap();
     assert_eq!(findings, HOPELESS as usize);
+}
+
+#[test]
+fn a_campaign_that_is_skipped_has_one_turn_in_a_run_and_says_why() {
+    let dir = tempfile::tempdir().unwrap();
+    let skips = || fake("skips", "echo \"skips: 0 cases: SKIPPED, no such device\"");
+    let mut ledger = Ledger::open(dir.path(), false).unwrap();
+    let plays = fake("plays", "echo \"plays: 1 cases\"; sleep 0.05");
+    play(&plan(dir.path(), 300, false), &[skips(), plays], &mut ledger).unwrap();
+    assert_eq!(ledger.of("skips").count(), 1, "it took no time, so that it had least of it");
+    assert!(ledger.of("plays").count() >= 2);
+    let rows = table::rows(["skips", "plays"].into_iter(), &ledger);
+    assert_eq!(rows[0].skipped.as_deref(), Some("no such device"));
+    assert_eq!(rows[1].skipped, None);
+    assert!(table::print(&rows).contains("skips was SKIPPED:\n  no such device"), "{}", table::print(&rows));
+    // One that is resumed looks again; alone, it ends.
+    let mut ledger = Ledger::open(dir.path(), true).unwrap();
+    assert_eq!(ledger.skipped("skips"), Some("no such device"), "it is in the ledger");
+    play(&plan(dir.path(), 3_600_000, true), &[skips()], &mut ledger).unwrap();
+    assert_eq!(ledger.of("skips").count(), 2);
 }
 
 #[test]
