@@ -15,9 +15,7 @@ fn engines_do_steps_of_servers_and_say_what_a_commit_costs() {
     // The newest of each product count their syncs.
     let mut newest: Vec<String> = Vec::new();
     for name in ["mysql", "postgres"] {
-        newest.extend(
-            servers().into_iter().rfind(|server| server.split('@').next() == Some(name)),
-        );
+        newest.extend(servers().into_iter().rfind(|server| server.split('@').next() == Some(name)));
     }
     if newest.is_empty() {
         return;

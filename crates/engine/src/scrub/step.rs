@@ -200,7 +200,7 @@ impl File {
                 let table = Arc::new(TableReader::open(opened, reader_options(cf, file))?);
                 Ok(Rest::Table(table.walk()?))
             }
-            File::Blobs(cf, _) => Ok(Rest::Blobs(BlobReader::open(opened, cf.id())?, BlobReader::FIRST)),
+            File::Blobs(cf, _) => Ok(Rest::Blobs(BlobReader::open(opened, cf.id().0)?, BlobReader::FIRST)),
         }
     }
 
