@@ -60,7 +60,7 @@ struct CampaignCounts {
     failures: usize,
     /// Cases in which a RocksDB stopped answering, once and not again.
     hung: Vec<u64>,
-    /// Cases in which a RocksDB fails, and fails in the same way where it plays Outcrop's phases as well.
+    /// Cases in which a RocksDB fails, and fails in the same way where it plays Outcrop's phases as well or Outcrop has none.
     not_ours: Vec<String>,
 }
 
@@ -166,9 +166,14 @@ fn play_many(campaign: &Campaign, engines: &Engines, progress: &Progress, dir: &
             }
             Err(failure) if alone => found.not_ours.push(format!("seed {seed}: {failure}")),
             Err(failure) => {
-                found.failures += 1;
                 drop(found);
-                report(campaign, &case, &failure, &mut pool, dir)?;
+                let without_outcrop = report(campaign, &case, &failure, &mut pool, dir)?;
+                let mut found = progress.found.lock().expect("no job panics");
+                if without_outcrop {
+                    found.not_ours.push(format!("seed {seed}: {failure}"));
+                } else {
+                    found.failures += 1;
+                }
             }
         }
     }
@@ -197,14 +202,15 @@ fn fails_alone(case: &Case, failure: &Failure, pool: &mut Pool, dir: &Path) -> b
     again.is_err_and(|again| again.engine == failure.engine && again.signature() == failure.signature())
 }
 
-/// Shrinks a failing case and writes it down, with the database as it was before the phase that failed.
+/// Shrinks a failing case and writes it down, with the database as it was before the phase that failed. True if in what is left of it
+/// Outcrop has no turn: then it is a fault of RocksDB.
 fn report(
     campaign: &Campaign,
     case: &Case,
     failure: &Failure,
     pool: &mut Pool,
     dir: &Path,
-) -> Result<(), String> {
+) -> Result<bool, String> {
     eprintln!("pingpong: seed {} fails: {failure}", case.seed);
     let kept = dir.with_extension("kept");
     let _ = std::fs::remove_dir_all(&kept);
@@ -216,7 +222,8 @@ fn report(
     // The whole case is there even if shrinking is interrupted.
     write_down(&path, case, &failure.to_string())?;
     let (small, why) = shrink(case, failure, pool, &dir.with_extension("shrink"), campaign.shrinking);
-    write_down(&path, &small, &format!("{why}\nseed {}; before shrinking: {failure}", case.seed))
+    write_down(&path, &small, &format!("{why}\nseed {}; before shrinking: {failure}", case.seed))?;
+    Ok(small.phases.iter().all(|phase| phase.engine != OUTCROP))
 }
 
 /// A file for a failing case that does not exist yet.
