@@ -37,6 +37,7 @@ pub fn close(core: &Core) -> Result<()> {
     let flushed = flush_unlogged(core);
     stop_background_work(core);
     core.ctx.background.leave();
+    core.ctx.scrub.close_file();
     options_file::note_if_outdated(core);
     let written = core.commit.exclude_writers().wal.end();
     // Files that readers held at the last check may be free by now.

@@ -47,6 +47,8 @@ pub struct Work {
     pub budget: Budget,
     /// The file that is being read.
     pub current: Option<Current>,
+    /// When it was looked last whether that file is still one of the database.
+    pub looked_nanos: u64,
 }
 
 /// A file that is being read. It may be removed meanwhile: it is open.
@@ -107,6 +109,17 @@ impl Scrubber {
         *current = options;
         // Relaxed: a thread that misses it is asked again within a second. Set with the options locked, as a step's end does.
         self.next_step_nanos.store(if options.is_some() { 0 } else { NEVER }, Ordering::Relaxed);
+        drop(current);
+        if options.is_none() {
+            self.close_file();
+        }
+    }
+
+    /// Closes the file that is being read, unless a step runs, which then does.
+    pub fn close_file(&self) {
+        if let Some(mut work) = self.work.try_lock() {
+            work.current = None;
+        }
     }
 
     /// True if a step is due at `now` and none runs.

@@ -19,7 +19,7 @@ use outcrop_table::blob::{self, BlobReader};
 use outcrop_table::{TableReader, TableReaderOptions};
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// Bytes of a step: so long a compaction waits for the thread.
@@ -43,6 +43,10 @@ pub fn step(jobs: &JobContext) {
         false => 0,
     };
     let wait = pause.max(work.budget.left_in(options.bytes_per_second));
+    // Closed or switched off while it ran: no file stays open.
+    if ctx.check_open().is_err() || ctx.scrub.options().is_none() {
+        work.current = None;
+    }
     ctx.scrub.end_step(options, ctx.env.clock.monotonic_nanos().saturating_add(wait));
 }
 
@@ -61,6 +65,15 @@ impl Drop for SwitchedOffByPanic<'_> {
 /// Reads up to a step; gives the nanoseconds until there is something to read.
 fn read_some(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u64) -> u64 {
     let ctx = &jobs.ctx;
+    // One that a compaction has replaced meanwhile is not held open.
+    if let Some(Current { number, .. }) = work.current
+        && now.saturating_sub(work.looked_nanos) >= LOOK.as_nanos() as u64
+    {
+        work.looked_nanos = now;
+        if files(jobs).iter().all(|file| file.number() != number) {
+            work.current = None;
+        }
+    }
     if work.current.is_none() {
         let files = files(jobs);
         let candidates: Vec<Candidate> = files.iter().map(File::candidate).collect();
@@ -73,7 +86,7 @@ fn read_some(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u6
         };
         let file = files.into_iter().find(|file| file.number() == number).expect("it is one of them");
         match file.open(ctx) {
-            Ok(rest) => work.current = Some(Current { number, rest }),
+            Ok(rest) => (work.current, work.looked_nanos) = (Some(Current { number, rest }), now),
             Err(error) => {
                 // A second look, as at blocks.
                 let error = file.open(ctx).err().unwrap_or(error);
@@ -90,7 +103,8 @@ fn read_some(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u6
         let (bytes, verified) = match current.rest.verify_next() {
             Some(verified) => verified,
             None => {
-                end(ctx, work, &ctx.scrub.figures.files);
+                end(ctx, work);
+                ctx.scrub.figures.files.fetch_add(1, Ordering::Relaxed);
                 return 0;
             }
         };
@@ -105,7 +119,7 @@ fn read_some(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u6
                 Ok(()) => log_line!(ctx, "scrub: a second read of what follows is whole: {error}"),
                 Err(error) => {
                     found(jobs, current.number, &error);
-                    end(ctx, work, &ctx.scrub.figures.files);
+                    end(ctx, work);
                     return 0;
                 }
             }
@@ -115,10 +129,9 @@ fn read_some(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u6
 }
 
 /// The file had its turn.
-fn end(ctx: &DbContext, work: &mut Work, figure: &AtomicU64) {
+fn end(ctx: &DbContext, work: &mut Work) {
     if let Some(current) = work.current.take() {
         work.plan.verified(current.number, ctx.env.clock.monotonic_nanos());
-        figure.fetch_add(1, Ordering::Relaxed);
     }
 }
 
