@@ -187,10 +187,9 @@ fn deepen(input: &PickInput<'_>, shape: &LevelShape, compaction: Compaction) -> 
 /// The newest tables of L0 where no other level is to be filled: the only other one is kept for data that is ingested behind.
 fn pick_within_l0(input: &PickInput<'_>) -> Option<Compaction> {
     let files = &input.version.levels[0].files;
-    if input.any_busy(files) {
-        return None;
-    }
-    let run = cheapest_run(files, u64::MAX).to_vec();
+    // Those newer than a table that is being compacted are merged meanwhile.
+    let idle = files.iter().take_while(|file| !input.is_busy(file)).count();
+    let run = cheapest_run(&files[..idle], u64::MAX).to_vec();
     let inputs = vec![LevelFiles { level: 0, files: run.clone() }];
     (run.len() > 1).then(|| Compaction {
         target_file_size: u64::MAX,
