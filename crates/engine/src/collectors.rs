@@ -37,7 +37,7 @@ use std::sync::Arc;
 ///     fn name(&self) -> &str {
 ///         "example.empty"
 ///     }
-///     fn create(&self, _column_family: u32, _level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>> {
+///     fn create(&self, _column_family: outcrop::CfId, _level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>> {
 ///         Some(Box::new(Empty::default()))
 ///     }
 /// }

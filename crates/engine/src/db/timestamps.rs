@@ -11,9 +11,9 @@ use crate::forms::shorter_forms;
 use crate::history;
 use crate::read::counts;
 use crate::read::options::ReadOptions;
-use crate::read::stamped;
 use crate::read::value::PinnedValue;
 use crate::read::view::ReadView;
+use crate::read::{stamped, tier};
 use crate::superversion::SuperVersion;
 use crate::write::options::WriteOptions;
 use outcrop_base::timestamp::TIMESTAMP_LEN;
@@ -153,8 +153,10 @@ impl Db {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
         let timer = watch.stats_timer();
-        let sources = cf.superversion.load();
-        let found = stamped::get(&self.view_of_versions(cf, &sources, options, watch)?, key.as_ref());
+        let all = cf.superversion.load();
+        let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
+        let sources = some.as_ref().unwrap_or(&all);
+        let found = stamped::get(&self.view_of_versions(cf, sources, options, watch)?, key.as_ref());
         let version = found.as_ref().ok().and_then(Option::as_ref);
         counts::key_read(watch, timer, version.map(|(value, _)| value.len()));
         found
@@ -173,8 +175,10 @@ impl Db {
         let watching = self.core.ctx.monitor.begin();
         let watch = Watch::from(&watching);
         let timer = watch.stats_timer();
-        let sources = cf.superversion.load();
-        let results: Vec<_> = match self.view_of_versions(cf, &sources, options, watch) {
+        let all = cf.superversion.load();
+        let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
+        let sources = some.as_ref().unwrap_or(&all);
+        let results: Vec<_> = match self.view_of_versions(cf, sources, options, watch) {
             Ok(view) => keys.iter().map(|key| stamped::get(&view, key)).collect(),
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
         };

@@ -41,7 +41,7 @@ pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<Pinne
 #[cold]
 fn limited(view: &ReadView<'_>, keys: &[&[u8]], limit: u64) -> Vec<Result<Option<PinnedValue>>> {
     let mut order: Vec<usize> = (0..keys.len()).collect();
-    order.sort_by(|a, b| view.cf.comparator.compare(keys[*a], keys[*b]));
+    order.sort_by(|a, b| view.cf.keys.compare(keys[*a], keys[*b]));
     let sorted: Vec<&[u8]> = order.iter().map(|place| keys[*place]).collect();
     let (mut found, mut bytes) = (Vec::with_capacity(keys.len()), 0);
     each_group(view, &sorted, &mut found, |group| {
