@@ -195,6 +195,12 @@ impl DbContext {
         FileNumber(self.next_file.fetch_add(1, Ordering::Relaxed))
     }
 
+    /// Gives no file a number up to `highest` from here on; the number that the next one gets at least.
+    pub fn number_files_above(&self, highest: FileNumber) -> FileNumber {
+        self.next_file.fetch_max(highest.next().0, Ordering::Relaxed);
+        self.next_file_number()
+    }
+
     /// The number the next file will get: above every file in existence.
     pub fn next_file_number(&self) -> FileNumber {
         FileNumber(self.next_file.load(Ordering::Relaxed))

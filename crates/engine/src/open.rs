@@ -226,7 +226,8 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     let wal_dir = options.wal_dir.as_deref().unwrap_or(path);
     let archive = wal_archive::dir(wal_dir);
     let has_archive = env.fs.exists(&archive)?;
-    let others = || options.db_paths.iter().map(|dir| &dir.path).filter(|dir| *dir != path);
+    let own = env.fs.canonical(path);
+    let others = || options.db_paths.iter().map(|dir| &dir.path).filter(|dir| env.fs.canonical(dir) != own);
     for dir in others() {
         if env.fs.exists(dir)? {
             path_owners::check_owned(env, path, dir)?;

@@ -7,9 +7,12 @@
 //!          /path/of/the/database       the directory all the same
 //!          its identity
 //!          first file number
+//!          /path/of/this/directory     one that was copied names nobody
+//!          number of the database's directory in its file system, or -
 //! ```
 //! Files below the first number were there when the directory was claimed, and are never removed as leftovers: nobody knows whose they are.
-//! A directory changes hands where its owner is gone: it was moved, or destroyed.
+//! A directory changes hands where its owner is gone: it was moved, or destroyed. A copy that was put in the place of its source has
+//! another number, and leaves the files alone that it does not know.
 
 use crate::claim::Claim;
 use crate::context::DbContext;
@@ -29,7 +32,14 @@ struct Owner {
     path: PathBuf,
     db_id: String,
     owned_from: FileNumber,
+    /// The directory that is owned.
+    dir: PathBuf,
+    /// Of the database's directory.
+    inode: Option<u64>,
 }
+
+/// Device and number of a directory.
+type Identity = Option<(u64, u64)>;
 
 impl Owner {
     /// That of `dir`; `None` if there is none. One that does not parse names nobody.
@@ -46,16 +56,38 @@ impl Owner {
         let is_owner = lines.next()? == MAGIC;
         let (path, db_id, number) = (lines.next()?, lines.next()?, lines.next()?);
         let owned_from = FileNumber(number.parse().ok()?);
-        is_owner.then(|| Owner { path: path.into(), db_id: db_id.into(), owned_from })
+        let dir = lines.next()?.into();
+        let inode = match lines.next()? {
+            "-" => None,
+            inode => Some(inode.parse().ok()?),
+        };
+        is_owner.then(|| Owner { path: path.into(), db_id: db_id.into(), owned_from, dir, inode })
     }
 
     fn print(&self) -> String {
-        format!("{MAGIC}\n{}\n{}\n{}\n", self.path.display(), self.db_id, self.owned_from.0)
+        let inode = self.inode.map_or_else(|| "-".to_string(), |inode| inode.to_string());
+        let Owner { path, db_id, owned_from, dir, .. } = self;
+        format!("{MAGIC}\n{}\n{db_id}\n{}\n{}\n{inode}\n", path.display(), owned_from.0, dir.display())
     }
 
-    /// Whether there still is a database where the owner was.
-    fn exists(&self, env: &Env) -> Result<bool> {
-        env.fs.exists(&file_name::current(&self.path))
+    /// True if `path`, whose directory has the number `here`, is where the owner is: under the name that it had, or another one.
+    fn is_at(&self, path: &Path, here: Identity, env: &Env) -> bool {
+        let same_number = match (self.inode, here) {
+            (Some(inode), Some((_, now))) => inode == now,
+            _ => true,
+        };
+        match self.path == path {
+            true => same_number,
+            false => here.is_some() && env.fs.identity(&self.path) == here,
+        }
+    }
+
+    /// True if `dir` belongs to the owner, which still is where it was, and that is not `path`.
+    fn keeps_out(&self, dir: &Path, path: &Path, env: &Env) -> bool {
+        let here = env.fs.identity(path);
+        // An owner that cannot be looked at is there.
+        let exists = || env.fs.exists(&file_name::current(&self.path)).unwrap_or(true);
+        self.dir == dir && self.path != path && !self.is_at(path, here, env) && exists()
     }
 
     /// InvalidArgument that says what to do.
@@ -78,25 +110,32 @@ impl DbContext {
     pub fn claim(&self, dir: &Path) -> Result<()> {
         let fs = &self.env.fs;
         let (own, canonical) = (fs.canonical(&self.path), fs.canonical(dir));
-        if canonical == own || self.claims.lock().iter().any(|claim| claim.dir == canonical) {
+        // Locked until it is claimed: of two calls with one directory the second finds it.
+        let mut claims = self.claims.lock();
+        if canonical == own || claims.iter().any(|claim| claim.dir == canonical) {
             return Ok(());
         }
         let lock = fs.lock(&file_name::lock(dir))?;
-        let found = Owner::read(&self.env, dir)?;
-        let is_ours = |owner: &Owner| owner.path == own && owner.db_id == self.db_id;
-        let owned_from = match found {
+        let here = fs.identity(&own);
+        let is_ours = |owner: &Owner| {
+            owner.dir == canonical && owner.db_id == self.db_id && owner.is_at(&own, here, &self.env)
+        };
+        let owned_from = match Owner::read(&self.env, dir)? {
             Some(owner) if is_ours(&owner) => owner.owned_from,
-            Some(owner) if owner.path != own && owner.exists(&self.env)? => return Err(owner.refuse(dir)),
+            Some(owner) if owner.keeps_out(&canonical, &own, &self.env) => return Err(owner.refuse(dir)),
             _ => {
-                let foreign = fs.list(dir)?.iter().any(|name| is_data(name));
-                let owned_from = if foreign { self.next_file_number() } else { FileNumber::NONE };
-                let owner = Owner { path: own, db_id: self.db_id.clone(), owned_from };
+                // Numbers of files are given out above all that are there: none of them is written over.
+                let highest = fs.list(dir)?.iter().filter_map(|name| data_number(name)).max();
+                let owned_from = highest.map_or(FileNumber::NONE, |highest| self.number_files_above(highest));
+                let (db_id, dir_there) = (self.db_id.clone(), canonical.clone());
+                let inode = here.map(|(_, inode)| inode);
+                let owner = Owner { path: own, db_id, owned_from, dir: dir_there, inode };
                 let temporary = dir.join(format!("{OWNER}.dbtmp"));
                 fs.replace(&dir.join(OWNER), &temporary, owner.print().as_bytes())?;
                 owned_from
             }
         };
-        self.claims.lock().push(Claim { dir: canonical, owned_from, lock });
+        claims.push(Claim { dir: canonical, owned_from, lock });
         Ok(())
     }
 
@@ -120,8 +159,11 @@ impl DbContext {
     }
 }
 
-fn is_data(name: &str) -> bool {
-    matches!(file_name::parse(name), Some(FileKind::Table(_) | FileKind::Blob(_)))
+fn data_number(name: &str) -> Option<FileNumber> {
+    match file_name::parse(name)? {
+        FileKind::Table(number) | FileKind::Blob(number) => Some(number),
+        _ => None,
+    }
 }
 
 /// Before the database in `path` is opened, or destroyed, with its files in `dir`: so far nothing was written or removed.
@@ -131,7 +173,7 @@ fn is_data(name: &str) -> bool {
 pub fn check_owned(env: &Env, path: &Path, dir: &Path) -> Result<()> {
     let own = env.fs.canonical(path);
     match Owner::read(env, dir)? {
-        Some(owner) if owner.path != own && owner.exists(env)? => Err(owner.refuse(dir)),
+        Some(owner) if owner.keeps_out(&env.fs.canonical(dir), &own, env) => Err(owner.refuse(dir)),
         _ => Ok(()),
     }
 }
@@ -152,9 +194,18 @@ mod tests {
 
     #[test]
     fn an_owner_is_read_as_it_was_written_and_anything_else_is_none() {
-        let owner = Owner { path: "/a b/db".into(), db_id: "id".into(), owned_from: FileNumber(7) };
-        assert_eq!(Owner::parse(&owner.print()), Some(owner));
-        for text in ["", "outcrop\n/db\nid\n", "outcrop\n/db\nid\nseven\n", "other\n/db\nid\n7\n"] {
+        for inode in [None, Some(12)] {
+            let (path, dir) = ("/a b/db".into(), "/ssd".into());
+            let owner = Owner { path, db_id: "id".into(), owned_from: FileNumber(7), dir, inode };
+            assert_eq!(Owner::parse(&owner.print()), Some(owner));
+        }
+        for text in [
+            "",
+            "outcrop\n/db\nid\n7\n/ssd\n",
+            "outcrop\n/db\nid\nseven\n/ssd\n1\n",
+            "outcrop\n/db\nid\n7\n/ssd\none\n",
+            "other\n/db\nid\n7\n/ssd\n1\n",
+        ] {
             assert_eq!(Owner::parse(text), None, "{text:?}");
         }
     }

@@ -227,6 +227,13 @@ pub trait FileSystem: Send + Sync {
         crate::absolute(path)
     }
 
+    /// Device and number of a file or directory: the same under all its names, and another for a copy. `None` if it is not there or the
+    /// file system has no such numbers.
+    fn identity(&self, path: &Path) -> Option<(u64, u64)> {
+        let _ = path;
+        None
+    }
+
     /// Bytes an unprivileged process can still write under `dir`, where known.
     fn free_space(&self, dir: &Path) -> Result<Option<u64>>;
 

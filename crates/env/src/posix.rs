@@ -332,6 +332,10 @@ impl FileSystem for PosixFs {
         fs::canonicalize(path).unwrap_or_else(|_| crate::absolute(path))
     }
 
+    fn identity(&self, path: &Path) -> Option<(u64, u64)> {
+        fs::metadata(path).ok().map(|metadata| id_of(&metadata))
+    }
+
     fn free_space(&self, dir: &Path) -> Result<Option<u64>> {
         sys::free_space(dir).map(Some).map_err(|source| io_error("statvfs", dir, source))
     }

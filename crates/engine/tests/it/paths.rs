@@ -340,3 +340,80 @@ fn tables_that_were_there_before_the_database_stay() {
     let exists = |number| env.fs.exists(&table(number)).unwrap();
     assert!(exists(3) && exists(newest) && !exists(newest + 1));
 }
+
+/// As above, of a directory that an open database gets with a new column family.
+#[test]
+fn tables_in_the_directory_of_a_new_family_are_not_written_over() {
+    let env = Env::memory();
+    env.fs.create_dir_all(FAST.as_ref()).unwrap();
+    let table = |number: u64| Path::new(FAST).join(format!("{number:06}.sst"));
+    let foreign: Vec<u64> = (1..60).collect();
+    for number in &foreign {
+        env.fs.create(&table(*number), OpenWrite::default()).unwrap().close().unwrap();
+    }
+    let family =
+        ColumnFamilyOptions { cf_paths: vec![DbPath::new(FAST, u64::MAX)], ..small(CompactionStyle::Level) };
+    let named = |family: &ColumnFamilyOptions| ColumnFamilyDescriptor {
+        name: "new".into(),
+        ..ColumnFamilyDescriptor::default_with(family.clone(), ColumnFamilyParts::default())
+    };
+    let db = Db::builder("/db").options(creating()).env(env.clone()).open().unwrap();
+    let new = db.create_column_family(named(&family)).unwrap();
+    for round in 0..5 {
+        db.put_cf(&new, "a", format!("{round}")).unwrap();
+        db.flush_cf(&new).unwrap();
+    }
+    drop(new);
+    db.close().unwrap();
+    for _ in 0..2 {
+        let all = [ColumnFamilyDescriptor::new("default"), named(&family)];
+        let db = Db::builder("/db").options(creating()).env(env.clone()).column_families(all).open().unwrap();
+        let new = db.column_family("new").unwrap();
+        assert_eq!(db.get_cf(&new, "a").unwrap().unwrap(), b"4"[..]);
+    }
+    for number in foreign {
+        assert_eq!(env.fs.file_size(&table(number)).unwrap(), 0, "{number:06}.sst is as it was");
+    }
+}
+
+/// On a file system whose directories have numbers.
+#[test]
+fn copies_with_their_own_directories_open_and_one_in_the_place_of_its_source_removes_nothing() {
+    let root = tempfile::tempdir().unwrap();
+    let at = |name: &str| root.path().join(name);
+    let env = Env::posix();
+    let options = |fast: &str, large: &str| {
+        let db_paths = vec![DbPath::new(at(fast), 1 << 30), DbPath::new(at(large), u64::MAX)];
+        DbOptions { db_paths, ..creating() }
+    };
+    let open = |path: &str, fast: &str, large: &str| {
+        let family =
+            ColumnFamilyDescriptor::default_with(small(CompactionStyle::Level), ColumnFamilyParts::default());
+        Db::builder(at(path)).options(options(fast, large)).column_family(family).open()
+    };
+    let db = open("db", "fast", "large").unwrap();
+    fill(&db, "a");
+    let expected = rows(&db);
+    db.close().unwrap();
+    for name in ["db", "fast", "large"] {
+        copy(&env, at(name).to_str().unwrap(), at(&format!("{name}2")).to_str().unwrap());
+    }
+    copy(&env, at("db").to_str().unwrap(), at("kept").to_str().unwrap());
+    let copied = open("db2", "fast2", "large2").unwrap();
+    assert_eq!(rows(&copied), expected, "a copy of everything");
+    copied.close().unwrap();
+    // The copy does not know these.
+    let db = open("db", "fast", "large").unwrap();
+    fill(&db, "newer");
+    db.close().unwrap();
+    let files = || data_files(&env, at("fast").to_str().unwrap());
+    let before = files();
+    std::fs::rename(at("db"), at("db.broken")).unwrap();
+    copy(&env, at("kept").to_str().unwrap(), at("db").to_str().unwrap());
+    let restored = open("db", "fast", "large").unwrap();
+    assert_eq!(rows(&restored), expected);
+    fill(&restored, "other");
+    restored.close().unwrap();
+    let now = files();
+    assert!(before.iter().all(|file| now.contains(file)), "{before:?} and now {now:?}");
+}
