@@ -60,14 +60,14 @@ pub(crate) fn create_table_filter(env: Env, this: jobject) -> Answer<jlong> {
     Ok(handle::<Callback>(Box::new(Arc::new(JavaTableFilter { object: Global::new(env, this)?, filter }))))
 }
 
-/// A table whose filter throws is left out, as in RocksJava.
+/// A table whose filter throws is read: one that is left out hides its entries. RocksJava leaves it out.
 pub(crate) fn set_table_filter(options: jlong, filter: jlong) -> Answer<()> {
     let own = callback::<Arc<JavaTableFilter>>(filter)?.clone();
     let filter = TableFilter::new(move |properties| {
         let takes = own.object.run(|env, filter| {
             own.filter.call_bool(env, filter, &[jvalue { l: tables::properties(env, properties)? }])
         });
-        takes.unwrap_or(false)
+        takes.unwrap_or(true)
     });
     object::<rocksdb_readoptions_t>(options).options.table_filter = Some(filter);
     Ok(())

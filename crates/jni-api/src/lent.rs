@@ -40,8 +40,12 @@ fn lent() -> MutexGuard<'static, BTreeMap<(jlong, Part), Own>> {
 pub(crate) fn give<T>(owner: jlong, part: Part, value: T) -> jlong {
     let mut lent = lent();
     if let Some((own, _)) = lent.get(&(owner, part)) {
-        *object::<T>(*own) = value;
-        return *own;
+        let own = *own;
+        let old = std::mem::replace(object::<T>(own), value);
+        // Without the lock: the end of an object may take it for parts of its own.
+        drop(lent);
+        drop(old);
+        return own;
     }
     let own = handle(value);
     lent.insert((owner, part), (own, dispose::<T>));

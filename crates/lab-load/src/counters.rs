@@ -37,6 +37,9 @@ pub struct Counters {
     /// Times that the WAL was synced, as engines print it: above ten thousand in thousands.
     #[serde(default)]
     pub wal_syncs: u64,
+    /// By how much `wal_syncs` may be off for that; 0: exact.
+    #[serde(default)]
+    pub wal_syncs_unit: u64,
     /// Bytes in the block cache; over a step the fewer of those at its edges.
     #[serde(default)]
     pub cache_used: u64,
@@ -88,10 +91,16 @@ impl Counters {
             blob_write_gb: self.blob_write_gb + later.blob_write_gb,
             stalls: self.stalls + later.stalls,
             wal_syncs: self.wal_syncs + later.wal_syncs,
+            wal_syncs_unit: self.wal_syncs_unit + later.wal_syncs_unit,
             uptime: self.uptime + later.uptime,
             cache_used: self.cache_used.min(later.cache_used),
             ..*later
         }
+    }
+
+    /// Times that the WAL was synced, if that is known well enough: not where the unit of the text is more than 2 % of them.
+    pub fn known_wal_syncs(&self) -> Option<u64> {
+        (self.wal_syncs_unit <= self.wal_syncs / 50).then_some(self.wal_syncs)
     }
 
     /// Reads the text of `rocksdb.stats`.
@@ -106,6 +115,7 @@ impl Counters {
         let ingest = writes.split_once("ingest: ").map_or("", |(_, rest)| rest);
         let percent = text.split_once("Cumulative stall:").map_or("", |(_, rest)| rest);
         let percent = percent.split_once("H:M:S,").map_or("", |(_, rest)| rest);
+        let (wal_syncs, wal_syncs_unit) = wal_syncs(text);
         Counters {
             compaction_write_gb: gigabytes(compaction),
             flush_gb: number_after("Flush(GB): cumulative"),
@@ -119,7 +129,8 @@ impl Counters {
             blob_read_gb: sum_column(text, "Rblob(GB)").unwrap_or(0.0),
             blob_write_gb: sum_column(text, "Wblob(GB)").unwrap_or(0.0),
             blob_bytes: 0,
-            wal_syncs: wal_syncs(text),
+            wal_syncs,
+            wal_syncs_unit,
             cache_used: 0,
             cache_capacity: 0,
         }
@@ -135,8 +146,8 @@ fn gigabytes(text: &str) -> f64 {
     share.iter().find(|(name, _)| *name == unit).map_or(0.0, |(_, share)| number * share)
 }
 
-/// The count of `Cumulative WAL: 12K writes, 3456 syncs, ..`; 0 without one.
-fn wal_syncs(text: &str) -> u64 {
+/// The count of `Cumulative WAL: 12K writes, 3456 syncs, ..` and the unit it is rounded to, 0 if it is exact; 0 without one.
+fn wal_syncs(text: &str) -> (u64, u64) {
     let line = text.lines().find_map(|line| line.trim_start().strip_prefix("Cumulative WAL:")).unwrap_or("");
     let count = line.split(',').find_map(|part| part.trim().strip_suffix("syncs")).unwrap_or("").trim();
     let end = count.find(|c: char| !c.is_ascii_digit()).unwrap_or(count.len());
@@ -144,9 +155,9 @@ fn wal_syncs(text: &str) -> u64 {
         "K" => 1000,
         "M" => 1_000_000,
         "G" => 1_000_000_000,
-        _ => 1,
+        _ => return (count[..end].parse().unwrap_or(0), 0),
     };
-    count[..end].parse::<u64>().unwrap_or(0) * unit
+    (count[..end].parse::<u64>().unwrap_or(0) * unit, unit)
 }
 
 /// The value of `column` in the last "Sum" row of the compaction table.
@@ -207,8 +218,20 @@ Cumulative stall: 00:00:1.250 H:M:S, 10.0 percent
     #[test]
     fn syncs_are_counted_and_in_thousands_once_they_are_many() {
         assert_eq!(Counters::parse(SAMPLE).wal_syncs, 3456);
-        assert_eq!(wal_syncs("Cumulative WAL: 12K writes, 34K syncs, 0.35 writes per sync"), 34_000);
-        assert_eq!(wal_syncs("Interval WAL: 1 writes, 2 syncs\n"), 0);
+        assert_eq!(wal_syncs("Cumulative WAL: 12K writes, 34K syncs, 0.35 writes per sync"), (34_000, 1000));
+        assert_eq!(wal_syncs("Interval WAL: 1 writes, 2 syncs\n"), (0, 0));
+    }
+
+    #[test]
+    fn syncs_in_a_coarse_unit_are_not_known() {
+        let at = |syncs: &str| Counters::parse(&format!("Cumulative WAL: 1 writes, {syncs} syncs, x"));
+        let (begin, exact, middle, end) = (at("9000"), at("9001"), at("40K"), at("95K"));
+        assert_eq!(exact.since(&begin).known_wal_syncs(), Some(1));
+        assert_eq!(begin.since(&begin).known_wal_syncs(), Some(0));
+        assert_eq!(middle.since(&begin).known_wal_syncs(), None, "a thousand of 31,000");
+        let (first, second) = (middle.since(&at("0")), end.since(&middle));
+        assert_eq!(second.known_wal_syncs(), Some(55_000));
+        assert_eq!(first.followed_by(&second).known_wal_syncs(), None, "two thousand of 95,000");
     }
 
     #[test]

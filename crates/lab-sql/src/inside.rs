@@ -51,8 +51,8 @@ impl Inside {
     }
 
     /// Times that the log of [`Inside::redo_bytes`] was ever brought to its device; only differences mean anything. A server that
-    /// writes its log synchronously syncs it by each write. PostgreSQL says so from version 14 on, and of a connection at work a second
-    /// late unless [`Pool::report_statistics`] asked it to. `None` where the server does not say.
+    /// writes its log synchronously syncs it by each write. PostgreSQL says so in time from version 15 on, if
+    /// [`Pool::report_statistics`] asked it to: connections of 14 at work report late, and cannot be asked. `None` where the server does not say.
     ///
     /// # Errors
     /// The server's words.
@@ -171,7 +171,7 @@ fn log_counters(engine: &str) -> Option<LogCounters> {
 fn log_syncs_query(version: u32) -> Option<String> {
     let (writes, syncs, place) = match version {
         180_000.. => ("sum(writes)", "sum(fsyncs)", "pg_stat_io WHERE object = 'wal' AND context = 'normal'"),
-        140_000.. => ("wal_write", "wal_sync", "pg_stat_wal"),
+        150_000.. => ("wal_write", "wal_sync", "pg_stat_wal"),
         _ => return None,
     };
     // With open_sync and open_datasync a write returns once the device has it.
@@ -298,8 +298,8 @@ mod tests {
                 .unwrap()
                 .contains("sum(fsyncs) END FROM pg_stat_io WHERE object = 'wal'")
         );
-        assert!(log_syncs_query(140_019).unwrap().ends_with("wal_sync END FROM pg_stat_wal"));
-        assert_eq!(log_syncs_query(130_022), None);
+        assert!(log_syncs_query(150_014).unwrap().ends_with("wal_sync END FROM pg_stat_wal"));
+        assert_eq!(log_syncs_query(140_019), None, "it reports late");
     }
 
     #[test]

@@ -11,6 +11,7 @@
 mod bench;
 mod classes;
 mod junit;
+pub mod place;
 pub mod runs;
 mod smoke;
 

@@ -10,6 +10,7 @@ fn with_small_disk(lab: &Lab, megabytes: u32, script: &str) -> Option<(bool, Str
     let output = Command::new("unshare")
         .args(["--map-root-user", "--mount", "sh", "-c", &format!("{mount}\n{script}")])
         .env("OUTCROP", env!("CARGO_BIN_EXE_outcrop"))
+        .env("OUTCROP_DATA_DIRS", lab.dir.path().join("data-dirs"))
         .current_dir(lab.dir.path())
         .output();
     let said = |output: &std::process::Output| {

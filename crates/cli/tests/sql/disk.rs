@@ -35,6 +35,7 @@ fn a_disk_that_fills_up_stops_the_run_and_it_resumes() {
         let output = Command::new("unshare")
             .args(["--mount", "sh", "-c", &script])
             .env("OUTCROP", env!("CARGO_BIN_EXE_outcrop"))
+            .env("OUTCROP_DATA_DIRS", lab.dir.path().join("data-dirs"))
             .current_dir(lab.dir.path())
             .output();
         let output = match output {

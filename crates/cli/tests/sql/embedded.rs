@@ -50,16 +50,22 @@ fn engines_do_steps_of_servers_and_say_what_a_commit_costs() {
         assert_eq!(load["result"]["ops"], 2000, "{load}");
         let [alone, together] = ["update-nonindex", "update-nonindex.c8"].map(|step| row(target, step));
         assert!(together["result"]["ops"].as_u64().unwrap() > 0);
+        let of_engine = |row: &serde_json::Value| row["result"]["ops"].as_u64().unwrap();
         let syncs = |row: &serde_json::Value| row["metrics"]["sync/o"].as_f64();
         if target == embedded {
             // A put that is alone has a sync of its own, and eight writers never need more than one each.
-            assert!((0.95..=1.05).contains(&syncs(alone).unwrap()), "{alone}");
-            assert!(syncs(together).is_some_and(|syncs| syncs > 0.0 && syncs <= 1.05), "{together}");
+            // Beyond ten thousand the engine counts in thousands, which may be too coarse to be shown.
+            let is = |row: &serde_json::Value, wanted: std::ops::RangeInclusive<f64>| match syncs(row) {
+                Some(syncs) => wanted.contains(&syncs),
+                None => of_engine(load) + of_engine(alone) + of_engine(together) >= 10_000,
+            };
+            assert!(is(alone, 0.95..=1.05), "{alone}");
+            assert!(is(together, f64::MIN_POSITIVE..=1.05), "{together}");
             continue;
         }
-        // PostgreSQL says it from version 14 on.
+        // PostgreSQL says it from version 15 on.
         let name = &newest[target as usize];
-        if !name.starts_with("postgres@12") && !name.starts_with("postgres@13") {
+        if !["postgres@12", "postgres@13", "postgres@14"].iter().any(|old| name.starts_with(old)) {
             assert!(syncs(alone).is_some(), "{alone}");
         }
     }

@@ -59,6 +59,8 @@ impl Lab {
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_outcrop"));
         command.current_dir(self.dir.path()).arg("lab").args(arguments).stdin(Stdio::null());
+        // The user's own runs are none of a test's business.
+        command.env("OUTCROP_DATA_DIRS", self.dir.path().join("data-dirs"));
         command
     }
 

@@ -19,6 +19,15 @@ pub struct Phases {
     pub seconds: [f64; 6],
 }
 
+impl Phases {
+    /// The share of a phase in the time. Begin and end are whole seconds: phases that are longer together than what lies between are
+    /// shares of their sum.
+    pub fn share(&self, phase: usize) -> f64 {
+        let all = self.total.max(self.seconds.iter().sum());
+        if all > 0.0 { self.seconds[phase] / all } else { 0.0 }
+    }
+}
+
 /// Of `target`; `None` if no session of it ended with its times in the record.
 pub fn of(results: &Results, target: usize) -> Option<Phases> {
     let ended = |session: &&crate::store::SessionRow| {
@@ -82,6 +91,7 @@ mod tests {
             session.seconds = (session.block == 0).then_some(10.0);
         });
         let shorter = Phases { sessions: 1, total: 10.0, seconds: [2.0, 2.0, 2.0, 4.0, 2.5, 0.0] };
+        assert_eq!((phases.share(3), shorter.share(3)), (0.2, 4.0 / 12.5), "shares are never more than all");
         assert_eq!(of(&results, 1), Some(shorter), "no phase is less than nothing");
         results.sessions.retain(|session| session.target != 0);
         let all = of_all(&results).unwrap();

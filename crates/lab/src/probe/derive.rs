@@ -305,7 +305,8 @@ fn from_readings(
     per_op("server_cpu_us/o", server.map(|seconds| seconds * 1e6));
     per_op("client_cpu_us/o", step.sql.as_ref().map(|_| client * 1e6));
     per_op("redo_KB/o", result.redo_bytes.map(|bytes| bytes as f64 / 1024.0));
-    let synced = (step.step.durability == Durability::Sync).then_some(result.counters.wal_syncs);
+    let synced =
+        (step.step.durability == Durability::Sync).then(|| result.counters.known_wal_syncs()).flatten();
     let syncs = if step.sql.is_some() { result.log_syncs } else { synced };
     per_op("sync/o", syncs.filter(|_| step.writes()).map(|syncs| syncs as f64));
     per_op("cs/o", delta("context_switches"));

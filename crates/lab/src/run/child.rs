@@ -342,6 +342,7 @@ impl<'a> Worker<'a> {
         if planned.wants_rest() && slice.is_first() {
             wait_for_compaction(db)?;
         }
+        let waited = before.elapsed().as_secs_f64();
         if let Some(sizes) = keep_present.as_ref().filter(|_| slice.is_first()) {
             memory::make_growth_present(sizes, planned);
         }
@@ -354,7 +355,7 @@ impl<'a> Worker<'a> {
             run_step(db, &step, &mut threads.clone(), &mut |_| ())?;
         }
         let step = Step { seconds: planned.step.seconds / slice.of as f64, ..planned.step.clone() };
-        say(&Message::Started { step: number, waited: before.elapsed().as_secs_f64() })?;
+        say(&Message::Started { step: number, waited })?;
         let result = run_slice(db, &step, so_far, &mut threads, &mut observer(number))?;
         self.threads = threads;
         // Writes that the device is charged for must have reached it, for an engine that syncs little as for one

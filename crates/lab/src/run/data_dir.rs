@@ -10,14 +10,20 @@
 //! next run removes whatever a killed run left, also in another directory: `abandoned.rs`.
 
 use super::abandoned;
-use std::fs::{File, OpenOptions, TryLockError};
+use std::fs::{File, Metadata, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 /// Marks a directory as the lab's own.
 pub(super) const MARKER: &str = "OUTCROP-LAB";
 /// The start of the names of session directories.
 const SESSION: &str = "session-";
+/// How long the end of another run is waited for.
+const PATIENCE: Duration = Duration::from_secs(5);
+/// Between two looks at it.
+const LOOK: Duration = Duration::from_millis(20);
 
 /// A data directory of the lab. Files that the lab created in it are removed on drop; nothing else ever is.
 #[derive(Debug)]
@@ -37,37 +43,30 @@ impl DataDir {
     /// A sentence if it is no directory, holds anything and lacks the lab's mark, is used by another run, or
     /// cannot be written.
     pub fn take(root: &Path) -> Result<DataDir, String> {
-        let failed = |error: std::io::Error| format!("data directory {}: {error}", root.display());
-        let created = !root.exists();
-        std::fs::create_dir_all(root).map_err(failed)?;
-        let marker_path = root.join(MARKER);
-        let empty = std::fs::read_dir(root).map_err(failed)?.next().is_none();
-        if !empty && !marker_path.exists() {
-            return Err(format!(
-                "data directory {} is not empty and not the lab's; name another with --data",
-                root.display()
-            ));
-        }
-        let mut marker = OpenOptions::new().create(true).append(true).open(&marker_path).map_err(failed)?;
-        match marker.try_lock() {
-            Ok(()) => {}
-            Err(TryLockError::WouldBlock) => {
-                return Err(format!(
-                    "data directory {} is used by another run; wait for it or name another with --data",
-                    root.display()
-                ));
+        DataDir::take_with(root, abandoned::registry().as_deref(), PATIENCE)
+    }
+
+    /// As [`DataDir::take`], with the registry of directories in use, waiting so long for the end of another run.
+    pub(super) fn take_with(
+        root: &Path,
+        registry: Option<&Path>,
+        patience: Duration,
+    ) -> Result<DataDir, String> {
+        let start = Instant::now();
+        let mut created = false;
+        let (marker, is_new) = loop {
+            created |= !root.exists();
+            if let Some(taken) = mark(root, start + patience)? {
+                break taken;
             }
-            Err(TryLockError::Error(error)) => return Err(failed(error)),
-        }
-        if empty {
-            marker.write_all(b"Data of the lab's sessions. Safe to delete.\n").map_err(failed)?;
-        }
+        };
+        // A run that goes on where a killed one stopped finds the directory that the killed one made.
+        created |= !is_new && registry.is_some_and(|registry| abandoned::was_made(registry, root));
+        let entry = registry.and_then(|registry| abandoned::remember(registry, root, created));
         remove_sessions(root)?;
-        let registry = abandoned::registry();
-        let entry = registry.and_then(|registry| {
-            abandoned::clear(&registry, root).iter().for_each(|line| eprintln!("{line}"));
-            abandoned::remember(&registry, root, created)
-        });
+        if let Some(registry) = registry {
+            abandoned::clear(registry, root).iter().for_each(|line| eprintln!("{line}"));
+        }
         Ok(DataDir { root: root.to_path_buf(), created, entry, _marker: marker })
     }
 
@@ -122,6 +121,67 @@ impl DataDir {
     fn session_path(&self, number: usize) -> PathBuf {
         self.root.join(format!("{SESSION}{number}"))
     }
+}
+
+/// The locked mark of `root`, and whether it is new; `None` if another run removed what was there meanwhile.
+fn mark(root: &Path, until: Instant) -> Result<Option<(File, bool)>, String> {
+    let failed = |error: std::io::Error| format!("data directory {}: {error}", root.display());
+    std::fs::create_dir_all(root).map_err(failed)?;
+    let path = root.join(MARKER);
+    let is_new = !path.exists();
+    if is_new {
+        let is_empty = match std::fs::read_dir(root) {
+            Ok(mut entries) => entries.next().is_none(),
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(failed(error)),
+        };
+        if !is_empty {
+            // Another run may have begun between the two looks.
+            return if path.exists() {
+                Ok(None)
+            } else {
+                Err(format!(
+                    "data directory {} is not empty and not the lab's; name another with --data",
+                    root.display()
+                ))
+            };
+        }
+    }
+    let mut marker = match OpenOptions::new().create_new(is_new).append(true).open(&path) {
+        Ok(marker) => marker,
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::AlreadyExists) => {
+            return Ok(None);
+        }
+        Err(error) => return Err(failed(error)),
+    };
+    loop {
+        match marker.try_lock() {
+            Ok(()) => break,
+            // One that starts locks it to clear it away, and one that ends until it is gone.
+            Err(TryLockError::WouldBlock) if Instant::now() < until => std::thread::sleep(LOOK),
+            Err(TryLockError::WouldBlock) => {
+                return Err(format!(
+                    "data directory {} is used by another run; wait for it or name another with --data",
+                    root.display()
+                ));
+            }
+            Err(TryLockError::Error(error)) => return Err(failed(error)),
+        }
+    }
+    if !is_at(&marker, &path) {
+        return Ok(None);
+    }
+    if is_new {
+        marker.write_all(b"Data of the lab's sessions. Safe to delete.\n").map_err(failed)?;
+    }
+    Ok(Some((marker, is_new)))
+}
+
+/// Whether the open file is the one at `path`: another run may have removed it, and a third made a new one.
+pub(super) fn is_at(file: &File, path: &Path) -> bool {
+    let number = |found: Metadata| (found.dev(), found.ino());
+    let [open, there] = [file.metadata(), std::fs::metadata(path)].map(|found| found.ok().map(number));
+    open.is_some() && open == there
 }
 
 /// Removes the sessions in `root`, whose lock the caller holds; gives the bytes of their files.
@@ -209,10 +269,11 @@ impl Drop for DataDir {
     fn drop(&mut self) {
         // Nobody is left to tell; the next run removes a file that stays.
         if remove_sessions(&self.root).is_ok() {
-            let _ = std::fs::remove_file(self.root.join(MARKER));
+            // Before the mark: behind it another run may take the directory and remember it.
             if let Some(entry) = &self.entry {
                 entry.remove();
             }
+            let _ = std::fs::remove_file(self.root.join(MARKER));
             if self.created {
                 // Fails, as it should, if somebody else put something there.
                 let _ = std::fs::remove_dir(&self.root);
@@ -225,8 +286,13 @@ impl Drop for DataDir {
 mod tests {
     use super::*;
 
+    /// Remembers nothing.
+    fn take(root: &Path) -> Result<DataDir, String> {
+        DataDir::take_with(root, None, Duration::ZERO)
+    }
+
     fn error_of(root: &Path) -> String {
-        DataDir::take(root).expect_err("the directory must be refused")
+        take(root).expect_err("the directory must be refused")
     }
 
     #[test]
@@ -250,12 +316,12 @@ mod tests {
     fn what_was_created_goes_and_nothing_else() {
         let temp = tempfile::tempdir().unwrap();
         let root = temp.path().join("data");
-        let data = DataDir::take(&root).unwrap();
+        let data = take(&root).unwrap();
         std::fs::write(data.session(0).unwrap().join("x"), "y").unwrap();
         drop(data);
         assert!(!root.exists());
 
-        let data = DataDir::take(&root).unwrap();
+        let data = take(&root).unwrap();
         std::fs::write(root.join("note"), "mine").unwrap();
         std::fs::create_dir(root.join("session-notes")).unwrap();
         drop(data);
@@ -269,7 +335,7 @@ mod tests {
         std::fs::write(temp.path().join(MARKER), "").unwrap();
         std::fs::create_dir(temp.path().join("session-4")).unwrap();
         std::fs::write(temp.path().join("session-4/CURRENT"), "").unwrap();
-        let _data = DataDir::take(temp.path()).unwrap();
+        let _data = take(temp.path()).unwrap();
         assert!(!temp.path().join("session-4").exists());
     }
 
@@ -289,14 +355,48 @@ mod tests {
     #[test]
     fn two_runs_do_not_share_a_directory() {
         let temp = tempfile::tempdir().unwrap();
-        let _first = DataDir::take(temp.path()).unwrap();
+        let _first = take(temp.path()).unwrap();
         assert!(error_of(temp.path()).contains("another run"));
+    }
+
+    #[test]
+    fn the_end_of_another_run_is_waited_for() {
+        let temp = tempfile::tempdir().unwrap();
+        let root = temp.path().join("data");
+        let first = take(&root).unwrap();
+        std::thread::scope(|scope| {
+            let second = scope.spawn(|| DataDir::take_with(&root, None, Duration::from_secs(600)));
+            // It waits for this one, or finds it gone; the mark that it locks is the one at its path in any case.
+            drop(first);
+            let second = second.join().unwrap().unwrap();
+            assert!(is_at(&second._marker, &root.join(MARKER)));
+            drop(second);
+        });
+    }
+
+    #[test]
+    fn a_directory_that_a_killed_run_made_stays_made() {
+        let temp = tempfile::tempdir().unwrap();
+        let [root, registry] = ["data", "registry"].map(|name| temp.path().join(name));
+        let take = || DataDir::take_with(&root, Some(&registry), Duration::ZERO).unwrap();
+        // Killed: the lock goes, the files stay.
+        let killed = std::mem::ManuallyDrop::new(take());
+        killed._marker.unlock().unwrap();
+        let again = take();
+        assert!(again.created && abandoned::was_made(&registry, &root));
+        drop(again);
+        assert!(!root.exists() && !abandoned::was_made(&registry, &root));
+        // One that is somebody's is not, whatever is remembered of an earlier one there.
+        abandoned::remember(&registry, &root, true).unwrap();
+        std::fs::create_dir(&root).unwrap();
+        drop(take());
+        assert!(root.exists());
     }
 
     #[test]
     fn more_than_the_device_holds_is_refused_with_both_numbers() {
         let temp = tempfile::tempdir().unwrap();
-        let error = DataDir::take(temp.path()).unwrap().check_space(u64::MAX).unwrap_err();
+        let error = take(temp.path()).unwrap().check_space(u64::MAX).unwrap_err();
         assert!(error.contains("MB free") && error.contains("needs"), "{error}");
         assert!(free(temp.path()).unwrap() < u64::MAX);
         assert!(free(&temp.path().join("gone")).is_err(), "that is no full disk");

@@ -90,6 +90,7 @@ impl Worker<'_> {
             // Tables in use cannot be dropped, and statements of old tables are of no use.
             self.pool.close();
         }
+        let waited = before.elapsed().as_secs_f64();
         let so_far = self.so_far.take();
         let run_in = self.assignment.run_in;
         let run_in = if planned.takes_run_in() { run_in } else { 0.0 };
@@ -101,7 +102,6 @@ impl Worker<'_> {
             step::run_slice(&self.pool, &warm, sql, None, &mut self.threads.clone(), &mut |_| ())?;
         }
         let part = Step { seconds: planned.step.seconds / slice.of as f64, ..planned.step.clone() };
-        let waited = before.elapsed().as_secs_f64();
         // Questions to the server for the record lie outside the counted time: of it, of its client, and of the host.
         let inside = match &mut self.inside {
             Some(inside) => inside,

@@ -94,7 +94,7 @@ pub fn run(
     command.args(own).arg("run").stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let child = command.spawn().map_err(|error| missing(program, &error.to_string()))?;
     let mut child = KilledOnDrop(child);
-    // Read meanwhile: who fills a pipe that nobody reads waits for ever.
+    // A full pipe would stop the program.
     let mut err = child.stderr.take().expect("it is piped");
     let complaints = std::thread::spawn(move || {
         let mut bytes = Vec::new();

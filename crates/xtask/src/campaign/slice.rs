@@ -14,7 +14,7 @@ const LAST_LINES: usize = 60;
 /// How often a slice is looked at.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Plays `begun` by `command`; a failure is kept in `dir/findings`.
+/// Plays `begun` by `command`; a failure is kept in `dir/findings`. One that plays no case and does not say why is a failure, too.
 ///
 /// # Errors
 /// The command cannot be started, or a file cannot be written.
@@ -29,10 +29,18 @@ pub fn play(dir: &Path, begun: &Begun, mut command: Command) -> Result<Ended, St
     command.process_group(0).stdin(Stdio::null()).stdout(output.try_clone().map_err(named)?).stderr(output);
     let start = Instant::now();
     let mut child = command.spawn().map_err(|error| format!("{line}: {error}"))?;
-    let failed = wait(&mut child, Duration::from_secs(begun.seconds) + PATIENCE)?;
+    let ended = wait(&mut child, Duration::from_secs(begun.seconds) + PATIENCE)?;
     let took = start.elapsed().as_secs_f64();
     let bytes = std::fs::read(&path).map_err(named)?;
     let text = String::from_utf8_lossy(&bytes);
+    let cases = cases(&begun.campaign, &text);
+    let (failed, skipped) = match ended {
+        None if cases == 0 => match skipped(&begun.campaign, &text) {
+            None => (Some("it ended well, played no case and does not say why".to_string()), None),
+            skipped => (None, skipped),
+        },
+        ended => (ended, None),
+    };
     let again = failed.as_ref().map(|_| again(&text).unwrap_or_else(|| line.clone()));
     if let (Some(why), Some(again)) = (failed, &again) {
         let lines: Vec<&str> = text.lines().collect();
@@ -44,8 +52,6 @@ pub fn play(dir: &Path, begun: &Begun, mut command: Command) -> Result<Ended, St
         let path = findings.join(format!("{campaign}-{seed}.txt"));
         std::fs::write(&path, told).map_err(|error| format!("{}: {error}", path.display()))?;
     }
-    let cases = cases(&begun.campaign, &text);
-    let skipped = (again.is_none() && cases == 0).then(|| skipped(&begun.campaign, &text));
     Ok(Ended { campaign: begun.campaign.clone(), seed: begun.seed, took, cases, again, skipped })
 }
 
@@ -82,11 +88,11 @@ fn again(output: &str) -> Option<String> {
         .map(|(_, command)| command.trim().to_string())
 }
 
-/// Why a campaign that ended well played no case, by its own words.
-fn skipped(campaign: &str, output: &str) -> String {
+/// Why a campaign that ended well played no case, if it says so.
+fn skipped(campaign: &str, output: &str) -> Option<String> {
     let prefix = format!("{campaign}: ");
     let told = output.lines().find_map(|line| line.strip_prefix(&prefix)?.split_once("SKIPPED, "));
-    told.map_or_else(|| "it played no case and does not say why".to_string(), |(_, why)| why.to_string())
+    told.map(|(_, why)| why.to_string())
 }
 
 /// Cases that a campaign says it played: the numbers before the first ` cases` of its own lines.

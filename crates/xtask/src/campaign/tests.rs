@@ -108,6 +108,17 @@ fn a_campaign_that_is_skipped_has_one_turn_in_a_run_and_says_why() {
 }
 
 #[test]
+fn a_slice_that_plays_nothing_without_a_reason_is_a_finding() {
+    let dir = tempfile::tempdir().unwrap();
+    let begun = Begun { campaign: "idle".into(), seed: 5, seconds: 1 };
+    let command = (fake("idle", "echo \"idle: 0 cases\"").command)(5, 1);
+    let ended = slice::play(dir.path(), &begun, command).unwrap();
+    assert!(ended.skipped.is_none() && ended.again.is_some());
+    let told = std::fs::read_to_string(dir.path().join("findings/idle-5.txt")).unwrap();
+    assert!(told.contains("ended: it ended well, played no case and does not say why"), "{told}");
+}
+
+#[test]
 fn cases_are_counted_in_the_lines_of_generators() {
     let output = "calls: cases from seed 7 on\n\
         calls: 12 cases, 80 calls, 3 sequence numbers and histories, 1 texts of errors, 0 differences\n";

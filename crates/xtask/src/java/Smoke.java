@@ -100,7 +100,7 @@ public class Smoke {
       check(told.text.toString().equals("put 0 a 1;merge 1 b 2;delete 0 c;singleDelete 1 d;deleteRange 0 e f;logData g;"),
           told.text.toString());
     }
-    // What an indexed batch gives is its writes at that time, and goes with it.
+    // An indexed batch gives its writes at that time, in a batch that goes with it.
     try (WriteBatchWithIndex indexed = new WriteBatchWithIndex(true)) {
       indexed.put("a".getBytes(), "1".getBytes());
       WriteBatch first = indexed.getWriteBatch();

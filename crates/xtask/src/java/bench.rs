@@ -4,13 +4,13 @@
 //! round, so that what the machine does to both is in neither; the table has the median of the rounds and the least and the most.
 
 use crate::cargo;
-use crate::pingpong;
+use crate::java::place::Place;
 use crate::programs;
 use crate::sources::make_dir;
 use outcrop_lab::targets::maven;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::Command;
 
 const PROGRAM: &str = include_str!("Bench.java");
@@ -89,11 +89,11 @@ fn compile(dir: &Path) -> Result<String, String> {
 /// One JVM, whose libraries are in `library` first.
 fn fork(dir: &Path, class_path: &str, library: &Path) -> Result<Times, String> {
     let results = dir.join("results.csv");
-    let temporary: PathBuf = pingpong::memory_dir().unwrap_or_else(|| dir.to_path_buf());
+    let temporary = Place::make("bench", dir)?;
     let output = Command::new("java")
         .arg("-Xmx512m")
         .arg(format!("-Djava.library.path={}", library.display()))
-        .arg(format!("-Djava.io.tmpdir={}", temporary.display()))
+        .arg(format!("-Djava.io.tmpdir={}", temporary.path().display()))
         .args(["-cp", class_path, "org.openjdk.jmh.Main", "-f", "0", "-w", "1", "-r", "1"])
         .args(["-wi", WARM_UP, "-i", MEASURED, "-rf", "csv", "-rff"])
         .arg(&results)

@@ -5,7 +5,7 @@
 //! passes: the list only shrinks. A test that fails on the control, too, does not count.
 
 use crate::bindings::suites::Outcome;
-use crate::pingpong;
+use crate::java::place::Place;
 use crate::sources::make_dir;
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -70,26 +70,23 @@ impl Tests<'_> {
         let names: Vec<&str> = known.keys().map(String::as_str).collect();
         std::fs::write(&skipped, names.join("\n"))
             .map_err(|error| format!("{}: {error}", skipped.display()))?;
-        let temporary = pingpong::memory_dir()
-            .map_or_else(|| place.join("tmp"), |dir| dir.join(format!("java-{}", std::process::id())));
-        let _ = std::fs::remove_dir_all(&temporary);
-        make_dir(&temporary)?;
+        let temporary = Place::make("tests", place)?;
         let log =
             std::fs::File::create(place.join("log.txt")).map_err(|error| format!("log.txt: {error}"))?;
         let output = Command::new("timeout")
             .args(["--signal=KILL", &self.limit_seconds.to_string(), "java", "-XX:-CreateCoredumpOnCrash"])
             .args(self.flags)
             .arg(format!("-XX:ErrorFile={}", place.join("crash.txt").display()))
-            .arg(format!("-Djava.io.tmpdir={}", temporary.display()))
+            .arg(format!("-Djava.io.tmpdir={}", temporary.path().display()))
             .arg(format!("-Djava.library.path={}", place.display()))
             .args(["-cp", self.class_path, self.runner])
             .arg(&skipped)
             .args(classes)
-            .current_dir(&temporary)
+            .current_dir(temporary.path())
             .stderr(log)
             .output()
             .map_err(|error| format!("timeout: {error}"));
-        let _ = std::fs::remove_dir_all(&temporary);
+        drop(temporary);
         let said = String::from_utf8_lossy(&output?.stdout).into_owned();
         if said.is_empty() {
             Err(format!("{side}: no word of the JVM; see {}", place.join("log.txt").display()))
@@ -120,7 +117,8 @@ pub fn passed(outcomes: &Outcomes) -> usize {
 }
 
 /// Compares `ours` with `list`, the text of the file `file`: rows `test | why`. A reason that begins with `at times: ` is that
-/// of a test that may pass; nothing excuses one in which the JVM ended, or that is skipped here and passes on the control.
+/// of a test that may pass; nothing excuses one in which the JVM ended, or that is skipped here and passes on the control, or a
+/// side on which nothing passed.
 ///
 /// # Errors
 /// Which tests disagree with the list.
@@ -155,6 +153,13 @@ pub fn judge(file: &str, list: &str, ours: &Outcomes, control: &Outcomes) -> Res
     wrong.extend(gone.map(|test| format!("{test} is listed, but no test")));
     wrong.extend(
         control.keys().filter(|test| !ours.contains_key(*test)).map(|test| format!("{test} did not run")),
+    );
+    let nothing = [("Outcrop's library", ours), ("the control", control)];
+    wrong.extend(
+        nothing
+            .into_iter()
+            .filter(|(_, outcomes)| passed(outcomes) == 0)
+            .map(|(side, _)| format!("no test passed on {side}")),
     );
     if wrong.is_empty() { Ok(()) } else { Err(format!("{file}:\n{}", wrong.join("\n"))) }
 }
@@ -241,13 +246,26 @@ mod tests {
         assert_eq!(wrong("A.b | x\nA.d | x\n", &ours), "list:\nA.d is listed, but no test");
         assert!(wrong("A.b | x\nA.b | x\n", &ours).contains("second row"));
         let skipped = outcomes(&[("A.a", Outcome::Ignored), ("A.b", failed()), ("A.c", Outcome::Ignored)]);
-        assert_eq!(wrong("A.b | x\n", &skipped), "list:\nA.a | is skipped, and passes on the control");
+        assert_eq!(
+            wrong("A.b | x\n", &skipped),
+            "list:\nA.a | is skipped, and passes on the control\nno test passed on Outcrop's library"
+        );
         let ended = || Outcome::Failed(ENDED.into());
         let crashed = outcomes(&[("A.a", Outcome::Passed), ("A.b", ended()), ("A.c", ended())]);
         let told = wrong("A.b | at times: a race\n", &crashed);
         assert_eq!(told, "list:\nA.b | the JVM ended, which no reason but one that says so covers");
         assert_eq!(judge("list", "A.b | at times: the JVM ended\n", &crashed, &control), Ok(()));
         let few = outcomes(&[("A.b", failed())]);
-        assert_eq!(wrong("A.b | x\n", &few), "list:\nA.a did not run\nA.c did not run");
+        assert_eq!(
+            wrong("A.b | x\n", &few),
+            "list:\nA.a did not run\nA.c did not run\nno test passed on Outcrop's library"
+        );
+        let none = Outcomes::new();
+        assert_eq!(
+            judge("list", "", &none, &none).unwrap_err(),
+            "list:\nno test passed on Outcrop's library\nno test passed on the control"
+        );
+        let passes = outcomes(&[("A.a", Outcome::Passed)]);
+        assert_eq!(judge("list", "", &passes, &none).unwrap_err(), "list:\nno test passed on the control");
     }
 }

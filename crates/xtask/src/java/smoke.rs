@@ -1,6 +1,6 @@
 //! A few calls on every supported jar, on our library: RocksJava's own tests are of one version.
 
-use crate::pingpong;
+use crate::java::place::Place;
 use crate::sources::make_dir;
 use std::path::Path;
 use std::process::{Command, Output};
@@ -21,17 +21,15 @@ pub fn run(name: &str, jar: &Path, library: &Path, dir: &Path) -> Result<(), Str
     std::fs::write(&source, PROGRAM).map_err(failed)?;
     let compiler = Command::new("javac").arg("-cp").arg(jar).arg("-d").args([&place, &source]).output();
     succeeded("javac", name, compiler)?;
-    let memory = pingpong::memory_dir().unwrap_or_else(|| place.clone());
-    let database = memory.join(format!("java-smoke-{name}-{}", std::process::id()));
-    let _ = std::fs::remove_dir_all(&database);
+    let memory = Place::make(&format!("smoke-{name}"), &place)?;
     let program = Command::new("java")
         .arg(format!("-Djava.library.path={}", place.display()))
         .arg("-cp")
         .arg(format!("{}:{}", place.display(), jar.display()))
         .arg("Smoke")
-        .arg(&database)
+        .arg(memory.path().join("database"))
         .output();
-    let _ = std::fs::remove_dir_all(&database);
+    drop(memory);
     let said = succeeded("java", name, program)?;
     let mapped = said.lines().find_map(|line| line.strip_prefix("@library ")).unwrap_or("no library");
     if Path::new(mapped).starts_with(&place) {

@@ -2,8 +2,9 @@
 //! `flink/Job.java` is the job, with the cluster it runs on.
 
 use super::project;
+use crate::java::place::Place;
 use crate::sources::make_dir;
-use crate::{java, pingpong, programs};
+use crate::{java, programs};
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -38,19 +39,11 @@ impl Side {
 pub fn run() -> Result<(), String> {
     let job = Job::build()?;
     for (writer, reader) in [(Side::Outcrop, Side::RocksDb), (Side::RocksDb, Side::Outcrop)] {
-        let memory = pingpong::memory_dir().unwrap_or_else(|| job.dir.clone());
-        let place = memory.join(format!("flink-job-{}-{}", writer.name(), std::process::id()));
-        let _ = std::fs::remove_dir_all(&place);
-        make_dir(&place)?;
-        job.hand_over(writer, reader, &place).map_err(|why| {
-            format!(
-                "flink-job from {} to {}: {why}; files: {}",
-                writer.name(),
-                reader.name(),
-                place.display()
-            )
-        })?;
-        let _ = std::fs::remove_dir_all(&place);
+        let place = Place::make(&format!("flink-job-{}", writer.name()), &job.dir)?;
+        if let Err(why) = job.hand_over(writer, reader, place.path()) {
+            let (from, to) = (writer.name(), reader.name());
+            return Err(format!("flink-job from {from} to {to}: {why}; files: {}", place.keep().display()));
+        }
         println!(
             "flink-job: {} lost both task managers and then its process; {} went on from its savepoints and its incremental checkpoint: counts exact",
             writer.name(),

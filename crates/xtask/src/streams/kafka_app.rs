@@ -2,8 +2,9 @@
 //! is the application, `kafka/Drill.java` starts, kills and checks it.
 
 use super::project;
+use crate::java::place::Place;
 use crate::sources::make_dir;
-use crate::{java, pingpong, programs};
+use crate::{java, programs};
 use serde_json::{Value, json};
 use std::path::Path;
 use std::process::Command;
@@ -107,10 +108,15 @@ impl App {
 
     /// The result of a run, whose files go unless it fails.
     fn run(&self, side: Side, what: &str, lines: u32, words: u32) -> Result<Value, String> {
-        let memory = pingpong::memory_dir().unwrap_or_else(|| self.dir.clone());
-        let place = memory.join(format!("kafka-{}-{}", side.name(), std::process::id()));
-        let _ = std::fs::remove_dir_all(&place);
-        make_dir(&place)?;
+        let place = Place::make(&format!("kafka-{}", side.name()), &self.dir)?;
+        let result = self.run_in(place.path(), side, what, lines, words);
+        if result.is_err() {
+            place.keep();
+        }
+        result
+    }
+
+    fn run_in(&self, place: &Path, side: Side, what: &str, lines: u32, words: u32) -> Result<Value, String> {
         let natives = self.dir.join("natives").display().to_string();
         let log = place.join("drill.log");
         let file = std::fs::File::create(&log).map_err(|error| format!("{}: {error}", log.display()))?;
@@ -118,7 +124,7 @@ impl App {
             .args(["--signal=KILL", &LIMIT_SECONDS.to_string(), "java", "-Xmx1g", "-XX:+UseSerialGC"])
             .arg("-Dorg.slf4j.simpleLogger.defaultLogLevel=error")
             .args(["-cp", &self.class_path, "Drill", what])
-            .arg(&place)
+            .arg(place)
             .arg(match side {
                 Side::Outcrop => &natives,
                 Side::RocksDb => "-",
@@ -141,7 +147,6 @@ impl App {
         if mapped.starts_with(&natives) != matches!(side, Side::Outcrop) {
             return Err(failed(format!("the application ran on {mapped}")));
         }
-        let _ = std::fs::remove_dir_all(&place);
         Ok(result)
     }
 }

@@ -39,7 +39,7 @@ pub(super) fn table(results: &Results) -> Markup {
                                 None => td.invalid { "NA" },
                                 Some(phases) => {
                                     @let seconds = phases.seconds[number];
-                                    td { (amount(seconds)) small { (format!("{:.0} %", 100.0 * seconds / phases.total.max(1.0))) } }
+                                    td { (amount(seconds)) small { (format!("{:.0} %", 100.0 * phases.share(number))) } }
                                 }
                             }
                         }

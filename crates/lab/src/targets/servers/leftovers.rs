@@ -2,10 +2,11 @@
 //!
 //! ```text
 //! guard kills a server:   segments that its processes map -> killed -> removed
-//! next server starts:     segments of the lab's own user that nobody maps, for instance of a run whose machine lost power
+//! next server starts:     segments of the lab's own user, for instance of a run whose guard was killed, if no process maps any
 //! ```
 //! A server that stops in order removes them itself, and one that is started again on the same directory those of its last run; a
-//! session's directory is never started again. The sweep is the super-user's alone, whose servers run as nobody: any other user may
+//! session's directory is never started again. A live server keeps its control segment mapped, but not each of the others: while one
+//! lives nothing is swept. The sweep is the super-user's alone, whose servers run as nobody: any other user may
 //! have a PostgreSQL of their own.
 
 use super::guard::NOBODY;
@@ -14,7 +15,8 @@ use std::collections::HashSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::sync::{Mutex, PoisonError};
+use std::time::{Duration, SystemTime};
 
 /// Where shared memory of POSIX lies.
 const PLACE: &str = "/dev/shm";
@@ -39,11 +41,15 @@ fn mapped(maps: &str) -> Vec<PathBuf> {
     maps.lines().filter_map(path).collect()
 }
 
-/// Kills all processes below `root`, and removes the memory that they shared.
+/// Held while a server is killed and its memory removed: a thread that finds all of it dead waits until its memory is gone, too.
+static KILLING: Mutex<()> = Mutex::new(());
+
+/// Kills all processes below `root`, and removes the memory that they shared. On return both are done, whichever thread did it.
 ///
 /// # Errors
 /// A sentence if one will not.
 pub fn kill(root: u32) -> Result<(), String> {
+    let _one = KILLING.lock().unwrap_or_else(PoisonError::into_inner);
     let segments = mapped_below(root);
     let killed = tree::kill(root);
     remove(&segments);
@@ -58,16 +64,19 @@ fn remove(segments: &HashSet<PathBuf>) {
     }
 }
 
-/// Removes what killed servers of the lab left before: the memory of `nobody` that no process uses. Gives the bytes of files.
+/// Removes what killed servers of the lab left before: the memory of `nobody`, if no PostgreSQL lives. Gives the bytes of files.
 pub fn sweep() -> u64 {
     if !rustix::process::geteuid().is_root() {
         return 0;
     }
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let maps = processes.map(|entry| std::fs::read_to_string(entry.path().join("maps")).unwrap_or_default());
-    let used: HashSet<PathBuf> = maps.flat_map(|maps| mapped(&maps)).collect();
+    if any_mapped(maps) {
+        return 0;
+    }
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let claims = std::fs::read_to_string("/proc/sysvipc/shm").unwrap_or_default();
-    for id in abandoned_claims(&claims, NOBODY.0) {
+    for id in abandoned_claims(&claims, NOBODY.0, now) {
         let mut command = Command::new("ipcrm");
         // Without the program 56 bytes stay.
         let _ = command
@@ -77,35 +86,44 @@ pub fn sweep() -> u64 {
             .stderr(Stdio::null())
             .status();
     }
-    sweep_place(Path::new(PLACE), NOBODY.0, &used, SETTLED)
+    sweep_place(Path::new(PLACE), NOBODY.0, SETTLED)
 }
 
-/// Removes the segments in `place` of `user` that are not `used` and older than `age`; gives their bytes.
-fn sweep_place(place: &Path, user: u32, used: &HashSet<PathBuf>, age: Duration) -> u64 {
+/// Whether a process has a segment of PostgreSQL's in its map, of the texts of `/proc/N/maps`.
+fn any_mapped(mut maps: impl Iterator<Item = String>) -> bool {
+    maps.any(|maps| !mapped(&maps).is_empty())
+}
+
+/// Removes the segments in `place` of `user` that are older than `age`; gives their bytes.
+fn sweep_place(place: &Path, user: u32, age: Duration) -> u64 {
     let entries = std::fs::read_dir(place).into_iter().flatten().flatten();
     let mut bytes = 0;
     for entry in entries.filter(|entry| entry.file_name().to_string_lossy().starts_with(NAME)) {
         let Ok(found) = entry.metadata() else { continue };
         let settled = found.modified().is_ok_and(|at| at.elapsed().is_ok_and(|since| since >= age));
         let ours = found.is_file() && found.uid() == user;
-        if ours && settled && !used.contains(&entry.path()) && std::fs::remove_file(entry.path()).is_ok() {
+        if ours && settled && std::fs::remove_file(entry.path()).is_ok() {
             bytes += found.len();
         }
     }
     bytes
 }
 
-/// Numbers of the segments of `user` that claim a cluster and that no process has attached, in the text of `/proc/sysvipc/shm`.
-fn abandoned_claims(text: &str, user: u32) -> Vec<String> {
+/// Numbers of the segments of `user` that claim a cluster, that no process has attached, and that did not change lately before `now`, in
+/// the text of `/proc/sysvipc/shm`.
+fn abandoned_claims(text: &str, user: u32, now: Duration) -> Vec<String> {
     let mut lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
     let Some(head) = lines.next() else { return Vec::new() };
     let column = |name: &str| head.iter().position(|word| *word == name);
-    let [Some(id), Some(size), Some(attached), Some(uid)] = ["shmid", "size", "nattch", "uid"].map(column)
+    let [Some(id), Some(size), Some(attached), Some(uid), Some(changed)] =
+        ["shmid", "size", "nattch", "uid", "ctime"].map(column)
     else {
         return Vec::new();
     };
     let of = |line: Vec<&str>| {
-        let abandoned = *line.get(size)? == CLAIM_BYTES
+        let changed = Duration::from_secs(line.get(changed)?.parse().ok()?);
+        let abandoned = now.saturating_sub(changed) >= SETTLED
+            && *line.get(size)? == CLAIM_BYTES
             && *line.get(attached)? == "0"
             && line.get(uid)?.parse() == Ok(user);
         abandoned.then(|| line[id].to_string())
@@ -123,32 +141,40 @@ mod tests {
                     7f02-7f03 rw-s 00000000 00:18 7  /dev/shm/PostgreSQL.18 (deleted)\n7f03-7f04 rw-s 00000000 00:18 7  /dev/shm/other\n";
         assert_eq!(mapped(maps), ["/dev/shm/PostgreSQL.17", "/dev/shm/PostgreSQL.18"].map(PathBuf::from));
         assert!(mapped_below(std::process::id()).is_empty());
+        let texts = |texts: &[&str]| {
+            any_mapped(texts.iter().map(ToString::to_string).collect::<Vec<_>>().into_iter())
+        };
+        assert!(texts(&["", maps]), "a server lives");
+        assert!(!texts(&["", "7f01-7f02 r-xp 00000000 08:01 6  /usr/bin/postgres\n"]));
     }
 
     #[test]
-    fn only_what_nobody_uses_of_ones_own_user_is_removed() {
+    fn only_what_is_old_of_ones_own_user_is_removed() {
         let temp = tempfile::tempdir().unwrap();
         let path = |name: &str| temp.path().join(name);
-        let names = ["PostgreSQL.1", "PostgreSQL.2", "precious"];
+        let names = ["PostgreSQL.1", "precious"];
         names.iter().for_each(|name| std::fs::write(path(name), "12345").unwrap());
         let owner = std::fs::metadata(path("precious")).unwrap().uid();
-        let used = HashSet::from([path("PostgreSQL.1")]);
-        assert_eq!(sweep_place(temp.path(), owner + 1, &used, Duration::ZERO), 0, "somebody else's");
-        assert_eq!(sweep_place(temp.path(), owner, &used, Duration::from_secs(3600)), 0, "just made");
-        assert_eq!(sweep_place(temp.path(), owner, &used, Duration::ZERO), 5);
-        assert_eq!(names.map(|name| path(name).exists()), [true, false, true]);
-        remove(&used);
+        assert_eq!(sweep_place(temp.path(), owner + 1, Duration::ZERO), 0, "somebody else's");
+        assert_eq!(sweep_place(temp.path(), owner, Duration::from_secs(3600)), 0, "just made");
+        assert_eq!(sweep_place(temp.path(), owner, Duration::ZERO), 5);
+        assert_eq!(names.map(|name| path(name).exists()), [false, true]);
+        std::fs::write(path("PostgreSQL.1"), "12345").unwrap();
+        remove(&HashSet::from([path("PostgreSQL.1")]));
         assert!(!path("PostgreSQL.1").exists() && path("precious").exists());
     }
 
     #[test]
-    fn a_claim_is_abandoned_if_no_process_has_it() {
-        let text = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid\n\
-                    1111          5   600                    56    77    78      0 65534 65534 65534 65534\n\
-                    1112          6   600                    56    77    78      2 65534 65534 65534 65534\n\
-                    1113          7   600                    56    77    78      0  1000  1000  1000  1000\n\
-                    1114          8   600                  4096    77    78      0 65534 65534 65534 65534\n";
-        assert_eq!(abandoned_claims(text, 65534), ["5"]);
-        assert!(abandoned_claims("", 65534).is_empty() && abandoned_claims("x y\n1 2\n", 65534).is_empty());
+    fn a_claim_is_abandoned_if_no_process_has_it_for_a_while() {
+        let text = "       key      shmid perms                  size  cpid  lpid nattch   uid   gid  cuid  cgid      ctime\n\
+                    1111          5   600                    56    77    78      0 65534 65534 65534 65534 1700000000\n\
+                    1112          6   600                    56    77    78      2 65534 65534 65534 65534 1700000000\n\
+                    1113          7   600                    56    77    78      0  1000  1000  1000  1000 1700000000\n\
+                    1114          8   600                  4096    77    78      0 65534 65534 65534 65534 1700000000\n\
+                    1115          9   600                    56    77    78      0 65534 65534 65534 65534 1700000002\n";
+        let at = |text: &str, now: u64| abandoned_claims(text, 65534, Duration::from_secs(now));
+        assert_eq!(at(text, 1_700_000_061), ["5"], "9 was just made");
+        assert_eq!(at(text, 1_700_000_062), ["5", "9"]);
+        assert!(at("", 1_700_000_062).is_empty() && at("x y\n1 2\n", 1_700_000_062).is_empty());
     }
 }

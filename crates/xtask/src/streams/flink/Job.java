@@ -220,7 +220,7 @@ public class Job {
     Gate.limit = TOTAL / 2;
     waitFor("half", job, () -> Gate.counted.get() == TOTAL / 2);
     cluster.triggerCheckpoint(job).get();
-    // What is counted now is in no checkpoint.
+    // Records that are counted from here on are in no checkpoint.
     Gate.limit = TOTAL * 5 / 8;
     waitFor("five eighths", job, () -> Gate.counted.get() == TOTAL * 5 / 8);
     CompletableFuture.allOf(cluster.terminateTaskManager(0), cluster.terminateTaskManager(1)).get();
