@@ -129,7 +129,7 @@ impl ColumnFamily {
     /// The number that its records have in the files.
     #[getter]
     fn id(&self) -> u32 {
-        self.family.cf.id()
+        self.family.cf.id().0
     }
 
     fn __getitem__(&self, py: Python<'_>, key: &Bound<'_, PyAny>) -> PyResult<Py<PyAny>> {
