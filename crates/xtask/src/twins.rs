@@ -5,7 +5,7 @@
 //!     N times: outcrop lab run (the base and its A/A twin, by steps and in slices, balanced)  ->  six pairs of each step
 //! ```
 //! It needs a machine on which nothing else works, and takes a good minute for each experiment at the usual size. The result of a
-//! busy machine is not written: pairs of a step that scatter so much would hide every false call.
+//! busy machine does not become the fixture: pairs of a step that scatter so much would hide every false call.
 
 use crate::programs;
 use crate::{cargo, root};
@@ -67,11 +67,17 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
             loud.push(step);
         }
     }
+    let write = |path: &Path| {
+        std::fs::write(path, table(&pairs, &size)).map_err(|error| format!("{}: {error}", path.display()))
+    };
     if !loud.is_empty() {
-        return Err(format!("the machine was not quiet, nothing is written: {}", loud.join(", ")));
+        // Half an hour of measuring is worth a look.
+        let kept = dir.join("live.tsv");
+        write(&kept)?;
+        let (loud, kept) = (loud.join(", "), kept.display());
+        return Err(format!("the machine was not quiet, the fixture stays: {loud}; the pairs are in {kept}"));
     }
-    let fixture = root().join("crates/lab/tests/fixtures/aa/live.tsv");
-    std::fs::write(&fixture, table(&pairs, &size)).map_err(|error| format!("{}: {error}", fixture.display()))
+    write(&root().join("crates/lab/tests/fixtures/aa/live.tsv"))
 }
 
 /// One experiment and its pairs.
