@@ -30,17 +30,7 @@ pub fn open_table(env: &Env, path: &Path, largest_seqno: SeqNum) -> Result<Arc<T
         let file = env.fs.open_read(path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
         TableReader::open(
             file,
-            TableReaderOptions {
-                comparator,
-                cache: None,
-                cache_index_and_filter_blocks: false,
-                cache_file_id: 0,
-                hold_in_cache: false,
-                expected_unique_id: None,
-                largest_seqno,
-                prefix_extractor: None,
-                monitor: outcrop_monitor::Monitor::none(),
-            },
+            TableReaderOptions { largest_seqno, ..TableReaderOptions::uncached(comparator) },
         )
     };
     let table = open(Comparator::Bytewise)?;

@@ -130,6 +130,23 @@ pub struct TableReaderOptions {
     pub monitor: Monitor,
 }
 
+impl TableReaderOptions {
+    /// Of a table that is read past the cache and counted by nobody, with what no MANIFEST says of it.
+    pub fn uncached(comparator: Comparator) -> TableReaderOptions {
+        TableReaderOptions {
+            comparator,
+            cache: None,
+            cache_file_id: 0,
+            cache_index_and_filter_blocks: false,
+            hold_in_cache: false,
+            expected_unique_id: None,
+            largest_seqno: SeqNum::MAX,
+            prefix_extractor: None,
+            monitor: Monitor::none(),
+        }
+    }
+}
+
 /// An open table.
 pub struct TableReader {
     properties: TableProperties,

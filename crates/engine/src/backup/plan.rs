@@ -7,7 +7,7 @@ use super::copy::{Mover, Source};
 use super::directory::{Layout, StoredFile};
 use super::options::{SharedFileCheck, SharedFileNaming};
 use crate::live_files::{LiveFileStorage, StorageFileKind};
-use outcrop_base::{Comparator, Error, Result, SeqNum};
+use outcrop_base::{Comparator, Error, Result};
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_options::FileChecksumGenFactory;
 use outcrop_table::{TableReader, TableReaderOptions};
@@ -196,18 +196,8 @@ fn table_session(fs: &dyn FileSystem, path: &Path) -> Result<String> {
     let file = fs.open_read(path, OpenRead { access: Access::Random, ..OpenRead::default() })?;
     let table = TableReader::open(
         file,
-        TableReaderOptions {
-            // No key is compared.
-            comparator: Comparator::Bytewise,
-            cache: None,
-            cache_file_id: 0,
-            cache_index_and_filter_blocks: false,
-            hold_in_cache: false,
-            expected_unique_id: None,
-            largest_seqno: SeqNum::MAX,
-            prefix_extractor: None,
-            monitor: outcrop_monitor::Monitor::none(),
-        },
+        // No key is compared.
+        TableReaderOptions::uncached(Comparator::Bytewise),
     )?;
     let session = table.properties().session_id.clone();
     if session.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') {

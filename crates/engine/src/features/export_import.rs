@@ -249,17 +249,7 @@ fn validate_external(
     let largest_seq = SeqNum(file.largest_seq.min(SeqNum::MAX.0));
     let table = Arc::new(TableReader::open(
         opened,
-        TableReaderOptions {
-            comparator: comparator.clone(),
-            cache: None,
-            cache_file_id: 0,
-            cache_index_and_filter_blocks: false,
-            hold_in_cache: false,
-            expected_unique_id: None,
-            largest_seqno: largest_seq,
-            prefix_extractor: None,
-            monitor: outcrop_monitor::Monitor::none(),
-        },
+        TableReaderOptions { largest_seqno: largest_seq, ..TableReaderOptions::uncached(comparator.clone()) },
     )?);
     let properties = table.properties();
     if properties.num_entries == 0 {

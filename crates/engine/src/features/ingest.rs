@@ -447,15 +447,8 @@ fn validate_external(
     let table = Arc::new(TableReader::open(
         file,
         TableReaderOptions {
-            comparator: cf.comparator.clone(),
-            cache: None,
-            cache_file_id: 0,
-            cache_index_and_filter_blocks: false,
-            hold_in_cache: false,
-            expected_unique_id: None,
             largest_seqno: SeqNum::ZERO,
-            prefix_extractor: None,
-            monitor: outcrop_monitor::Monitor::none(),
+            ..TableReaderOptions::uncached(cf.comparator.clone())
         },
     )?);
     let refuse = |what: String| Err(Error::invalid_argument(format!("{}: {what}", path.display())));

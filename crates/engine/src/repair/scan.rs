@@ -9,7 +9,6 @@ use outcrop_base::keys::ParsedKey;
 use outcrop_base::{CfId, Comparator, Error, Result, SeqNum, ValueType};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::{FileNumber, Garbage, TableFile, TableMeta, file_name};
-use outcrop_monitor::Monitor;
 use outcrop_table::blob::{BlobIndex, record_len};
 use outcrop_table::{TableReader, TableReaderOptions};
 use std::collections::BTreeMap;
@@ -122,15 +121,9 @@ fn open(
     TableReader::open(
         file,
         TableReaderOptions {
-            comparator,
-            cache: None,
-            cache_file_id: 0,
-            cache_index_and_filter_blocks: false,
-            hold_in_cache: false,
             expected_unique_id: known.and_then(|known| known.unique_id),
             largest_seqno: known.map_or(SeqNum::MAX, |known| known.largest_seq),
-            prefix_extractor: None,
-            monitor: Monitor::none(),
+            ..TableReaderOptions::uncached(comparator)
         },
     )
 }

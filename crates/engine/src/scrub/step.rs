@@ -239,15 +239,9 @@ impl File {
 /// How a table is opened whose blocks come from the file.
 pub fn reader_options(cf: &ColumnFamily, file: &TableFile) -> TableReaderOptions {
     TableReaderOptions {
-        comparator: cf.comparator.clone(),
-        cache: None,
-        cache_file_id: 0,
-        cache_index_and_filter_blocks: false,
-        hold_in_cache: false,
         expected_unique_id: file.unique_id,
         largest_seqno: file.largest_seq,
-        prefix_extractor: None,
-        monitor: outcrop_monitor::Monitor::none(),
+        ..TableReaderOptions::uncached(cf.comparator.clone())
     }
 }
 

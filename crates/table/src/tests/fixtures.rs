@@ -239,15 +239,9 @@ fn a_file_of_another_identity_is_refused() {
     let (fs, path) = put_file(&fixture("11.8.1-basic/000009.sst"));
     let open = |expected| {
         let options = TableReaderOptions {
-            comparator: Comparator::Bytewise,
-            cache: None,
-            cache_index_and_filter_blocks: false,
-            cache_file_id: 0,
-            hold_in_cache: false,
             expected_unique_id: Some(expected),
             largest_seqno: SeqNum(5),
-            prefix_extractor: None,
-            monitor: outcrop_monitor::Monitor::none(),
+            ..TableReaderOptions::uncached(Comparator::Bytewise)
         };
         TableReader::open(fs.open_read(&path, OpenRead::default()).unwrap(), options)
     };
