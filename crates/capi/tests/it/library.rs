@@ -147,6 +147,28 @@ macro_rules! c_functions {
 }
 pub(crate) use c_functions;
 
+/// The lists that functions for several keys take: the keys, and places for what is found.
+pub struct Lookups {
+    pub keys: Vec<Bytes>,
+    pub lens: Vec<size_t>,
+    pub values: Vec<*mut c_char>,
+    pub value_lens: Vec<size_t>,
+    pub errors: Vec<*mut c_char>,
+}
+
+impl Lookups {
+    /// Of `keys`, which must stay where they are.
+    pub fn of<K: AsRef<[u8]>>(keys: &[K]) -> Lookups {
+        Lookups {
+            keys: keys.iter().map(|key| key.as_ref().as_ptr().cast()).collect(),
+            lens: keys.iter().map(|key| key.as_ref().len()).collect(),
+            values: vec![null_mut(); keys.len()],
+            value_lens: vec![0; keys.len()],
+            errors: vec![null_mut(); keys.len()],
+        }
+    }
+}
+
 /// Compiles a C program of `tests/`, linked with `library`.
 pub fn compile(source: &str, library: &Path, program: &Path) {
     let crate_dir = Path::new(env!("CARGO_MANIFEST_DIR"));

@@ -1,6 +1,6 @@
 //! Options that limit a read, a batch or a write, beside RocksDB's: the same calls, the same answers and texts.
 
-use crate::library::{Bytes, Errptr, Object, c_functions};
+use crate::library::{Bytes, Errptr, Lookups, Object, c_functions};
 use libc::{c_char, c_int, c_uchar, size_t};
 use std::ffi::{CStr, CString};
 use std::path::Path;
@@ -37,6 +37,9 @@ c_functions! {
     rocksdb_delete_range_cf: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_get: fn(Object, Object, Bytes, size_t, *mut size_t, Errptr) -> *mut c_char;
     rocksdb_multi_get: fn(Object, Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char);
+    rocksdb_multi_get_cf: fn(Object, Object, *const Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char);
+    rocksdb_put_cf: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_column_family_handle_destroy: fn(Object);
     rocksdb_create_iterator: fn(Object, Object) -> Object;
     rocksdb_iter_seek_to_first: fn(Object);
     rocksdb_iter_seek_to_last: fn(Object);
@@ -233,24 +236,47 @@ impl<'a> Session<'a> {
 
     /// Of several: the length of each value, or `-`, or the error.
     fn multi_get_all(&self, read: Object, keys: &[&str]) -> Vec<String> {
-        let places: Vec<Bytes> = keys.iter().map(|key| key.as_ptr().cast()).collect();
-        let lens: Vec<size_t> = keys.iter().map(|key| key.len()).collect();
-        let (mut values, mut value_lens) = (vec![null_mut(); keys.len()], vec![0; keys.len()]);
-        let mut errors = vec![null_mut(); keys.len()];
+        let mut of = Lookups::of(keys);
         // SAFETY: live objects, lists of as many.
         unsafe {
             (self.api.rocksdb_multi_get)(
                 self.db,
                 read,
                 keys.len(),
-                places.as_ptr(),
-                lens.as_ptr(),
-                values.as_mut_ptr(),
-                value_lens.as_mut_ptr(),
-                errors.as_mut_ptr(),
+                of.keys.as_ptr(),
+                of.lens.as_ptr(),
+                of.values.as_mut_ptr(),
+                of.value_lens.as_mut_ptr(),
+                of.errors.as_mut_ptr(),
             );
         }
-        let results = values.into_iter().zip(value_lens).zip(errors);
+        self.found(of)
+    }
+
+    /// The same of keys with their column families.
+    fn multi_get_pairs(&self, read: Object, pairs: &[(Object, &str)]) -> Vec<String> {
+        let keys: Vec<&str> = pairs.iter().map(|(_, key)| *key).collect();
+        let families: Vec<Object> = pairs.iter().map(|(family, _)| *family).collect();
+        let mut of = Lookups::of(&keys);
+        // SAFETY: as above.
+        unsafe {
+            (self.api.rocksdb_multi_get_cf)(
+                self.db,
+                read,
+                families.as_ptr(),
+                keys.len(),
+                of.keys.as_ptr(),
+                of.lens.as_ptr(),
+                of.values.as_mut_ptr(),
+                of.value_lens.as_mut_ptr(),
+                of.errors.as_mut_ptr(),
+            );
+        }
+        self.found(of)
+    }
+
+    fn found(&self, of: Lookups) -> Vec<String> {
+        let results = of.values.into_iter().zip(of.value_lens).zip(of.errors);
         let text = |((value, len), error): ((*mut c_char, size_t), *mut c_char)| {
             if value.is_null() {
                 return if error.is_null() { "-".to_string() } else { self.text(error) };
@@ -405,6 +431,72 @@ fn many_keys_with_a_limit_on_bytes() {
     let read = |results: &[String]| results.iter().filter(|result| *result == "5").count();
     assert_eq!(told.0.each_ref().map(|results| read(results)), [1, 1, 2, 2, 9, 41, 70, 70, 70]);
     assert_eq!(told.0, told.1);
+}
+
+/// The limit ends at the first column family, by id, that goes beyond it; each begins with nothing.
+#[test]
+fn many_keys_of_several_families_with_a_limit_on_bytes() {
+    let told = Api::same_on_both(|api, dir| {
+        let session = Session::open(api, dir);
+        // SAFETY: live objects, of this library.
+        let families = unsafe {
+            let options = (api.rocksdb_options_create)();
+            let mut families = vec![(api.rocksdb_get_default_column_family_handle)(session.db)];
+            for name in [c"one", c"two"] {
+                let mut error = null_mut();
+                families.push((api.rocksdb_create_column_family)(
+                    session.db,
+                    options,
+                    name.as_ptr(),
+                    &raw mut error,
+                ));
+                assert_eq!(session.text(error), "");
+            }
+            (api.rocksdb_options_destroy)(options);
+            families
+        };
+        let names: Vec<String> = (0..40).map(|number| format!("key{number:02}")).collect();
+        for (family, name) in families.iter().flat_map(|family| names.iter().map(move |name| (*family, name)))
+        {
+            // SAFETY: live objects.
+            let error = session.error(|e| unsafe {
+                let (key, len) = (name.as_ptr().cast(), name.len());
+                (api.rocksdb_put_cf)(
+                    session.db,
+                    (api.rocksdb_writeoptions_create)(),
+                    family,
+                    key,
+                    len,
+                    key,
+                    len,
+                    e,
+                );
+            });
+            assert_eq!(error, "");
+        }
+        let take = |family: usize, many: usize| {
+            let family = families[family];
+            names[..many].iter().map(move |name| (family, name.as_str()))
+        };
+        // Later families first: the order is that of ids.
+        let pairs: Vec<(Object, &str)> = take(2, 3).chain(take(0, 6)).chain(take(1, 40)).collect();
+        let told = [0, 4, 14, 15, 16, 29, 30, 31, 100, 199, 200, 201, u64::MAX].map(|limit| {
+            // SAFETY: live options.
+            let read = unsafe {
+                let read = (api.rocksdb_readoptions_create)();
+                (api.rocksdb_readoptions_set_value_size_soft_limit)(read, limit);
+                read
+            };
+            session.multi_get_pairs(read, &pairs)
+        });
+        // SAFETY: made above; RocksDB has them given back before the database is closed.
+        families.iter().for_each(|family| unsafe { (api.rocksdb_column_family_handle_destroy)(*family) });
+        session.close();
+        told
+    });
+    let found = |results: &[String]| results.iter().filter(|result| *result == "5").count();
+    assert_eq!(found(&told[0]), 1, "the first key of the default one");
+    assert_eq!(found(&told[12]), 49);
 }
 
 /// RocksDB marks its status, which C functions do not show.

@@ -4,7 +4,7 @@
 //! filters said, moves of iterators, syncs. Counters that depend on how an engine stores rows have a bound and a
 //! reason in [`NEAR`].
 
-use crate::library::{Bytes, Errptr, Object, c_functions, outcrop_library, reference};
+use crate::library::{Bytes, Errptr, Lookups, Object, c_functions, outcrop_library, reference};
 use libc::{c_char, c_double, c_int, c_uchar, c_void, size_t};
 use std::collections::BTreeMap;
 use std::ffi::{CStr, CString};
@@ -319,23 +319,20 @@ impl Session {
 
     fn multi_get(&self, rows: impl Iterator<Item = usize>) {
         let keys: Vec<String> = rows.map(key).collect();
-        let places: Vec<Bytes> = keys.iter().map(|key| key.as_ptr().cast()).collect();
-        let lens: Vec<size_t> = keys.iter().map(String::len).collect();
-        let (mut values, mut value_lens) = (vec![null_mut(); keys.len()], vec![0; keys.len()]);
-        let mut errors = vec![null_mut(); keys.len()];
+        let mut of = Lookups::of(&keys);
         // SAFETY: arrays of so many; values are malloc'ed.
         unsafe {
             (self.api.rocksdb_multi_get)(
                 self.db,
                 self.read,
                 keys.len(),
-                places.as_ptr(),
-                lens.as_ptr(),
-                values.as_mut_ptr(),
-                value_lens.as_mut_ptr(),
-                errors.as_mut_ptr(),
+                of.keys.as_ptr(),
+                of.lens.as_ptr(),
+                of.values.as_mut_ptr(),
+                of.value_lens.as_mut_ptr(),
+                of.errors.as_mut_ptr(),
             );
-            values.into_iter().for_each(|value| (self.api.rocksdb_free)(value.cast()));
+            of.values.into_iter().for_each(|value| (self.api.rocksdb_free)(value.cast()));
         }
     }
 

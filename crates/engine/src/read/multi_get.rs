@@ -28,18 +28,18 @@ const GROUP: usize = 32;
 /// The value of each key.
 pub fn multi_get(view: &ReadView<'_>, keys: &[&[u8]]) -> Vec<Result<Option<PinnedValue>>> {
     if view.options.value_size_soft_limit != u64::MAX {
-        return limited(view, keys, view.options.value_size_soft_limit);
+        return limited(view, keys, view.options.value_size_soft_limit).0;
     }
     let mut results = Vec::with_capacity(keys.len());
     each_group(view, keys, &mut results, |_| true);
     results
 }
 
-/// The same in the order of keys, until values of more than `limit` bytes were found.
+/// The same in the order of keys, until values of more than `limit` bytes were found, and whether they were.
 ///
 /// Source: RocksDB `MultiGetImpl`, where a group of up to 32 keys in tables may go further.
 #[cold]
-fn limited(view: &ReadView<'_>, keys: &[&[u8]], limit: u64) -> Vec<Result<Option<PinnedValue>>> {
+pub fn limited(view: &ReadView<'_>, keys: &[&[u8]], limit: u64) -> (Vec<Result<Option<PinnedValue>>>, bool) {
     let mut order: Vec<usize> = (0..keys.len()).collect();
     order.sort_by(|a, b| view.cf.keys.compare(keys[*a], keys[*b]));
     let sorted: Vec<&[u8]> = order.iter().map(|place| keys[*place]).collect();
@@ -56,7 +56,7 @@ fn limited(view: &ReadView<'_>, keys: &[&[u8]], limit: u64) -> Vec<Result<Option
     });
     let mut results: Vec<_> = keys.iter().map(|_| Err(Error::new(ErrorKind::Aborted, ""))).collect();
     order.into_iter().zip(found).for_each(|(place, result)| results[place] = result);
-    results
+    (results, bytes > limit)
 }
 
 /// Adds the value of each key to `results`, until `goes_on` says of those of a group that it is enough.

@@ -13,7 +13,7 @@
 
 use super::counts;
 use super::cursor::Cursor;
-use super::multi_get::multi_get;
+use super::multi_get::{limited, multi_get};
 use super::options::ReadOptions;
 use super::tier;
 use super::value::PinnedValue;
@@ -23,7 +23,7 @@ use crate::snapshots::{Snapshot, SnapshotList};
 use crate::superversion::SuperVersion;
 use crate::version_set::VersionSet;
 use arc_swap::Guard;
-use outcrop_base::{Result, SeqNum};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_monitor::Watch;
 use std::sync::Arc;
 
@@ -80,14 +80,30 @@ pub fn multi_get_pairs(
         Err(error) => return pairs.iter().map(|_| Err(error.clone())).collect(),
     };
     let mut results: Vec<_> = pairs.iter().map(|_| Ok(None)).collect();
-    for (number, (cf, sources)) in families.iter().zip(&views).enumerate() {
+    let limit = options.value_size_soft_limit;
+    let mut order: Vec<usize> = (0..families.len()).collect();
+    if limit != u64::MAX {
+        // As RocksDB goes over them: a limit that one passes ends the others after it.
+        order.sort_by_key(|number| families[*number].id());
+    }
+    let mut is_over = false;
+    for number in order {
+        let (cf, sources) = (families[number], &views[number]);
         let places: Vec<usize> = (0..pairs.len()).filter(|&pair| of[pair] == number).collect();
         let keys: Vec<&[u8]> = places.iter().map(|&pair| pairs[pair].1).collect();
         let tables = &versions.ctx.tables;
         let some = tier::of_lookups(&versions.ctx, cf, sources, options);
         let sources = some.as_ref().unwrap_or(sources);
         let view = ReadView { tables, cf, sources, seq, options, watch };
-        let found = multi_get(&view, &keys);
+        let found = match limit {
+            u64::MAX => multi_get(&view, &keys),
+            _ if is_over => keys.iter().map(|_| Err(Error::new(ErrorKind::Aborted, ""))).collect(),
+            _ => {
+                let (found, passed) = limited(&view, &keys, limit);
+                is_over = passed;
+                found
+            }
+        };
         places.into_iter().zip(found).for_each(|(pair, value)| results[pair] = value);
     }
     if watch.is_on() {

@@ -107,7 +107,8 @@ pub struct ReadOptions {
     /// not given up, nor is opening a table (`max_open_files` of 0 or more). Default 0: never.
     pub deadline: u64,
     /// Bytes of values after which a `multi_get` reads no more: the value that goes beyond it is still given, and keys after it, in the order of
-    /// the column family, are Aborted. Default [`u64::MAX`]: no limit.
+    /// the column family, are Aborted. Of several column families each begins with nothing; after one that goes beyond it, those of higher ids are
+    /// Aborted. Default [`u64::MAX`]: no limit.
     pub value_size_soft_limit: u64,
     /// Range tombstones count for nothing: keys that they delete may be found. Default false.
     pub ignore_range_deletions: bool,
