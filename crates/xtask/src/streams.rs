@@ -14,6 +14,7 @@
 mod flink_job;
 mod kafka_app;
 mod project;
+mod side;
 mod tests;
 
 use tests::Which;

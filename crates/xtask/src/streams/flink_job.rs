@@ -2,6 +2,7 @@
 //! `flink/Job.java` is the job, with the cluster it runs on.
 
 use super::project;
+use super::side::Side;
 use crate::java::place::Place;
 use crate::sources::make_dir;
 use crate::{java, programs};
@@ -14,23 +15,6 @@ use std::time::Duration;
 const SOURCES: [(&str, &str); 1] = [("Job.java", include_str!("flink/Job.java"))];
 /// When a JVM counts as hanging. It takes half a minute on an idle machine with two processors.
 const LIMIT: Duration = Duration::from_secs(600);
-
-/// Which library a JVM runs on.
-#[derive(Clone, Copy, PartialEq)]
-enum Side {
-    Outcrop,
-    /// The one that the jar carries.
-    RocksDb,
-}
-
-impl Side {
-    fn name(self) -> &'static str {
-        match self {
-            Side::Outcrop => "outcrop",
-            Side::RocksDb => "rocksdb",
-        }
-    }
-}
 
 /// Each library writes, loses its task managers and its process, and the other goes on.
 ///

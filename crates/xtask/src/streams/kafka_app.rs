@@ -2,6 +2,7 @@
 //! is the application, `kafka/Drill.java` starts, kills and checks it.
 
 use super::project;
+use super::side::Side;
 use crate::java::place::Place;
 use crate::sources::make_dir;
 use crate::{java, programs};
@@ -15,23 +16,6 @@ const SOURCES: [(&str, &str); 2] = [
 ];
 /// When a run counts as hanging. It takes a minute or two on an idle machine with two processors.
 const LIMIT_SECONDS: u32 = 900;
-
-/// Which library the application runs on.
-#[derive(Clone, Copy)]
-enum Side {
-    Outcrop,
-    /// The one that the jar carries.
-    RocksDb,
-}
-
-impl Side {
-    fn name(self) -> &'static str {
-        match self {
-            Side::Outcrop => "outcrop",
-            Side::RocksDb => "rocksdb",
-        }
-    }
-}
 
 /// Three brokers and three instances, one of which is killed; on each library.
 ///
