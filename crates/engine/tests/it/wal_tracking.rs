@@ -15,8 +15,7 @@ fn tracking(on: bool) -> DbOptions {
 }
 
 fn try_open(env: &Env, on: bool) -> Result<Db> {
-    let families = ["default", "other"].map(|name| descriptor(name, &ColumnFamilyOptions::default()));
-    Db::builder("/db").options(tracking(on)).env(env.clone()).column_families(families.to_vec()).open()
+    with_other(env, &tracking(on)).open()
 }
 
 fn wals(env: &Env) -> Vec<PathBuf> {
@@ -90,15 +89,14 @@ fn wals_that_are_not_needed_may_go() {
     assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()).len(), 7);
 }
 
-/// Two WALs that name no table, the second with its predecessor; opened in `mode`.
-fn chained(mode: WalRecoveryMode, change: impl FnOnce(&Env, &[PathBuf])) -> (Env, Result<Db>) {
-    let env = Env::memory();
-    let options = DbOptions { track_and_verify_wals: true, ..creating() };
-    let open = |options: DbOptions| {
-        let families = ["default", "other"].map(|name| descriptor(name, &ColumnFamilyOptions::default()));
-        Db::builder("/db").options(options).env(env.clone()).column_families(families.to_vec()).open()
-    };
-    let db = open(options.clone()).unwrap();
+fn with_other(env: &Env, options: &DbOptions) -> DbBuilder {
+    let families = ["default", "other"].map(|name| descriptor(name, &ColumnFamilyOptions::default()));
+    Db::builder("/db").options(options.clone()).env(env.clone()).column_families(families.to_vec())
+}
+
+/// Makes two WALs that no table has anything of, the second with its predecessor.
+fn make_two_wals(env: &Env, options: &DbOptions) -> Vec<PathBuf> {
+    let db = with_other(env, options).open().unwrap();
     let other = db.column_family("other").unwrap();
     for row in ["a", "b"] {
         db.put_cf(&other, row, "in the first WAL").unwrap();
@@ -108,11 +106,19 @@ fn chained(mode: WalRecoveryMode, change: impl FnOnce(&Env, &[PathBuf])) -> (Env
     db.put_cf(&other, "c", "in the second").unwrap();
     db.put_cf(&other, "d", "in the second").unwrap();
     drop((other, db));
-    let files = wals(&env);
+    let files = wals(env);
     assert_eq!(files.len(), 2);
-    change(&env, &files);
+    files
+}
+
+/// A database with two such WALs, changed and opened in `mode`.
+fn chained(mode: WalRecoveryMode, change: impl FnOnce(&Env, &[PathBuf])) -> (Env, Result<Db>) {
+    let env = Env::memory();
+    let options = DbOptions { track_and_verify_wals: true, ..creating() };
+    change(&env, &make_two_wals(&env, &options));
     // Without the option: WALs are verified by what they say.
-    let result = open(DbOptions { wal_recovery_mode: mode, track_and_verify_wals: false, ..options });
+    let options = DbOptions { wal_recovery_mode: mode, track_and_verify_wals: false, ..options };
+    let result = with_other(&env, &options).open();
     (env, result)
 }
 
@@ -253,21 +259,7 @@ fn a_wal_that_a_writer_ends_while_it_is_read_is_read_again() {
     for mode in [PointInTimeRecovery, AbsoluteConsistency, TolerateCorruptedTailRecords] {
         let env = Env::memory();
         let options = DbOptions { track_and_verify_wals: true, wal_recovery_mode: mode, ..creating() };
-        let families = || {
-            let named = |name| descriptor(name, &ColumnFamilyOptions::default());
-            vec![named("default"), named("other")]
-        };
-        let db = Db::builder("/db").options(options.clone()).env(env.clone()).column_families(families());
-        let db = db.open().unwrap();
-        let other = db.column_family("other").unwrap();
-        for row in ["a", "b"] {
-            db.put_cf(&other, row, "in the first WAL").unwrap();
-        }
-        db.put("x", "flushed").unwrap();
-        db.flush().unwrap();
-        db.put_cf(&other, "c", "in the second").unwrap();
-        drop((other, db));
-        let files = wals(&env);
+        let files = make_two_wals(&env, &options);
         let whole = env.fs.read_all(&files[0]).unwrap();
         // A type of 5 or more is that of a record in a log that may be recycled.
         let header = if whole[6] >= 5 { 11 } else { 7 };
@@ -276,9 +268,8 @@ fn a_wal_that_a_writer_ends_while_it_is_read_is_read_again() {
         env.fs.replace(&files[0], "/db/tmp".as_ref(), &whole[..record]).unwrap();
         let growth = Mutex::new(Some((files[1].clone(), files[0].clone(), whole)));
         let env = Env::with_file_system(Arc::new(GrowingFs { inner: env.fs.clone(), growth }));
-        let db = Db::builder("/db").options(options).env(env).column_families(families());
-        let db = db.open_read_only().unwrap();
+        let db = with_other(&env, &options).open_read_only().unwrap();
         let other = db.column_family("other").unwrap();
-        assert_eq!(contents(&db, &other, &ReadOptions::default()).len(), 3, "{mode:?}");
+        assert_eq!(contents(&db, &other, &ReadOptions::default()).len(), 4, "{mode:?}");
     }
 }
