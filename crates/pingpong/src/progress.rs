@@ -119,7 +119,8 @@ fn wants_to_run(pid: u32) -> bool {
     let Ok(threads) = std::fs::read_dir(format!("/proc/{pid}/task")) else { return false };
     threads.flatten().any(|thread| {
         let line = std::fs::read_to_string(thread.path().join("stat")).unwrap_or_default();
-        fields(&line).first() == Some(&"R")
+        // Runnable, or waiting for a device, which a busy one may take minutes for.
+        matches!(fields(&line).first(), Some(&"R" | &"D"))
     })
 }
 
