@@ -29,8 +29,11 @@ fn engines_do_steps_of_servers_and_say_what_a_commit_costs() {
         .filter(|line| line.starts_with('{'))
         .map(|line| serde_json::from_str(line).unwrap())
         .collect();
+    let [begin, progress @ .., end] = &progress[..] else { panic!("{said}") };
+    assert!(begin["phase"] == "begin" && begin["done"] == 0.0 && begin["seconds_left"].is_f64(), "{begin}");
+    assert!(end["phase"] == "end" && end["done"] == 1.0 && end["experiment"] == 1, "{end}");
     assert!(!progress.is_empty(), "{said}");
-    for line in &progress {
+    for line in progress {
         let done = line["done"].as_f64().unwrap();
         assert!(line["experiment"] == 1 && line["block"] == 1 && (0.0..=1.0).contains(&done), "{line}");
         assert!(line["step"].is_string() && line["target"].is_string() && line["rate"].is_f64(), "{line}");

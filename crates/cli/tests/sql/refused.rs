@@ -106,7 +106,7 @@ fn the_shipped_experiments_are_planned_with_settings_that_their_servers_know() {
     }
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../benchmarks");
     for (name, least) in
-        [("sysbench-postgres", 4), ("insert-postgres", 3), ("sysbench-mysql", 2), ("durability", 7)]
+        [("sysbench-postgres", 4), ("insert-postgres", 3), ("sysbench-mysql", 2), ("durability", 9)]
     {
         let text = std::fs::read_to_string(dir.join(name).with_extension("toml")).unwrap();
         // Only of servers that are here; `18.x` is the newest 18.

@@ -99,8 +99,9 @@ impl<'a> Run<'a> {
         }
     }
 
-    pub fn clear_progress(&self) {
-        self.progress.clear();
+    /// How far it is.
+    pub fn progress(&self) -> &Progress {
+        &self.progress
     }
 
     /// Runs what is not done yet.
@@ -370,13 +371,12 @@ impl<'a> Run<'a> {
                 }
                 *self.failures.entry(slot.target).or_default() += 1;
                 let name = &self.setting.plan.targets[slot.target].name;
-                self.progress.clear();
                 // Blocks have numbers from 1 for people.
                 let text = match slot.block {
                     block if block < 0 => format!("{name}, warm-up: {error}"),
                     block => format!("{name}, block {}: {error}", block + 1),
                 };
-                eprintln!("{text}");
+                self.progress.tell(&text);
                 store.event(self.id, &now(), &text)?;
                 keep_log()?;
                 Ok(store.end_session(id, Outcome::Failed, &now(), Some(&error), &identity)?)

@@ -29,7 +29,7 @@ use crate::host::Host;
 use crate::planning::memory;
 use crate::planning::plan::Plan;
 use crate::planning::scale::{Machine, Scale};
-use crate::report::text::{duration, rfc3339};
+use crate::report::text::rfc3339;
 use crate::run::data_dir::DataDir;
 use crate::store::{ExperimentRow, Store, StoreError};
 use blocks::Run;
@@ -191,12 +191,6 @@ pub fn carry_out(
         Start::Rest { file, text, scale } => resumed(store, &file, &text, &scale)?,
     };
     let estimate = experiment.plan.estimate();
-    eprintln!(
-        "experiment {}: {} sessions, about {}",
-        experiment.id,
-        estimate.sessions,
-        duration(estimate.seconds)
-    );
     let setting = Setting {
         plan: &experiment.plan,
         device: &experiment.host.facts.device,
@@ -204,8 +198,9 @@ pub fn carry_out(
         keep_present: memory::is_taken_back(),
     };
     let mut run = Run::new(setting, experiment.id, &data, progress);
+    run.progress().begin(estimate.seconds);
     let outcome = run.all(&mut store);
-    run.clear_progress();
+    run.progress().end();
     match outcome {
         Ok(()) => {
             store.finish(experiment.id)?;

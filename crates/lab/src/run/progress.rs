@@ -43,6 +43,23 @@ struct Line<'a> {
     seconds_left: Option<f64>,
 }
 
+/// The first and the last line of JSON.
+#[derive(Serialize)]
+struct Edge {
+    experiment: i64,
+    /// `begin` or `end`.
+    phase: &'static str,
+    done: f64,
+    seconds_left: Option<f64>,
+}
+
+/// A message, as a line of JSON.
+#[derive(Serialize)]
+struct Told<'a> {
+    experiment: i64,
+    message: &'a str,
+}
+
 /// The running step, how fast, how long still.
 pub(super) struct Progress {
     form: ProgressForm,
@@ -66,6 +83,40 @@ impl Progress {
         Progress { form, experiment, total, done: 0, part: 0.0, start, done_at_start: None, said: None, line }
     }
 
+    /// The run begins, and is thought to take that long.
+    pub fn begin(&self, seconds: f64) {
+        let (id, sessions) = (self.experiment, self.total);
+        match self.form {
+            ProgressForm::Text => {
+                say(&format!("experiment {id}: {sessions} sessions, about {}", duration(seconds)));
+            }
+            ProgressForm::Json => self.edge("begin", 0.0, Some(seconds)),
+        }
+    }
+
+    /// The run has ended, or was stopped.
+    pub fn end(&self) {
+        match self.form {
+            ProgressForm::Text => self.line.clear(),
+            ProgressForm::Json => self.edge("end", self.done as f64 / self.total.max(1) as f64, None),
+        }
+    }
+
+    /// Something that does not end the run.
+    pub fn tell(&self, message: &str) {
+        match self.form {
+            ProgressForm::Text => {
+                self.line.clear();
+                say(message);
+            }
+            ProgressForm::Json => say(&json(&Told { experiment: self.experiment, message })),
+        }
+    }
+
+    fn edge(&self, phase: &'static str, done: f64, seconds_left: Option<f64>) {
+        say(&json(&Edge { experiment: self.experiment, phase, done, seconds_left }));
+    }
+
     pub fn show(&mut self, at: &At<'_>) {
         /// Between two lines of JSON.
         const EVERY: Duration = Duration::from_secs(1);
@@ -80,20 +131,18 @@ impl Progress {
         if self.said.is_none_or(|said| said.elapsed() >= EVERY) {
             self.said = Some(Instant::now());
             let line = Line { experiment: self.experiment, at: *at, done, seconds_left: left };
-            // Nobody is worse off without the line.
-            let _ = writeln!(
-                std::io::stderr(),
-                "{}",
-                serde_json::to_string(&line).expect("plain data serialises")
-            );
+            say(&json(&line));
         }
     }
+}
 
-    pub fn clear(&self) {
-        if self.form == ProgressForm::Text {
-            self.line.clear();
-        }
-    }
+fn json(line: &impl Serialize) -> String {
+    serde_json::to_string(line).expect("plain data serialises")
+}
+
+fn say(line: &str) {
+    // Nobody is worse off without it.
+    let _ = writeln!(std::io::stderr(), "{line}");
 }
 
 /// The line for people.

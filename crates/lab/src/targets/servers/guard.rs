@@ -92,8 +92,11 @@ pub fn run(json: &str) -> Result<(), String> {
     say(&format!("pid {}", child.id()));
     std::thread::spawn(move || {
         let mut byte = [0];
-        // Nothing is ever written: this returns when the session is gone.
-        while matches!(std::io::stdin().read(&mut byte), Ok(1)) {}
+        // A byte comes when the server is up; the end, when the session is gone.
+        while matches!(std::io::stdin().read(&mut byte), Ok(1)) {
+            leftovers::note(std::process::id());
+            say(NOTED);
+        }
         let _ = leftovers::kill(std::process::id());
         std::process::exit(1);
     });
@@ -103,6 +106,9 @@ pub fn run(json: &str) -> Result<(), String> {
     say(&format!("ended {status}"));
     Ok(())
 }
+
+/// The line that a guard prints once it has noted the server's memory.
+pub(super) const NOTED: &str = "noted";
 
 fn say(line: &str) {
     let mut out = std::io::stdout().lock();

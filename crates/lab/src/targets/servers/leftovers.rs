@@ -1,7 +1,8 @@
 //! Shared memory that a killed PostgreSQL leaves behind: files of `/dev/shm`, and a segment of System V's for each cluster.
 //!
 //! ```text
-//! guard kills a server:   segments that its processes map -> killed -> removed
+//! server is up:           the guard notes the segments that its processes map
+//! it ends, or is killed:  those of processes that are left noted as well -> killed -> removed
 //! next server starts:     segments of the lab's own user, for instance of a run whose guard was killed, if no process maps any
 //! ```
 //! A server that stops in order removes them itself, and one that is started again on the same directory those of its last run; a
@@ -11,7 +12,7 @@
 
 use super::guard::NOBODY;
 use super::tree;
-use std::collections::HashSet;
+use std::collections::BTreeSet;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -28,7 +29,7 @@ const SETTLED: Duration = Duration::from_secs(60);
 const CLAIM_BYTES: &str = "56";
 
 /// The segments that the processes below `root` map.
-fn mapped_below(root: u32) -> HashSet<PathBuf> {
+fn mapped_below(root: u32) -> BTreeSet<PathBuf> {
     let segments = |id: u32| mapped(&std::fs::read_to_string(format!("/proc/{id}/maps")).unwrap_or_default());
     tree::descendants(root).into_iter().flat_map(segments).collect()
 }
@@ -41,23 +42,30 @@ fn mapped(maps: &str) -> Vec<PathBuf> {
     maps.lines().filter_map(path).collect()
 }
 
-/// Held while a server is killed and its memory removed: a thread that finds all of it dead waits until its memory is gone, too.
-static KILLING: Mutex<()> = Mutex::new(());
+/// The segments of the guarded server, as far as they were noted. Locked while it is killed and they are removed: a thread that finds all of
+/// it dead waits until its memory is gone, too.
+static NOTED: Mutex<BTreeSet<PathBuf>> = Mutex::new(BTreeSet::new());
 
-/// Kills all processes below `root`, and removes the memory that they shared. On return both are done, whichever thread did it.
+/// Notes the segments of the processes below `root`: one that is killed by somebody else has no map to look at.
+pub fn note(root: u32) {
+    NOTED.lock().unwrap_or_else(PoisonError::into_inner).extend(mapped_below(root));
+}
+
+/// Kills all processes below `root`, and removes the memory that they shared, as far as it was noted or a process maps it.
+/// On return both are done, whichever thread did it.
 ///
 /// # Errors
 /// A sentence if one will not.
 pub fn kill(root: u32) -> Result<(), String> {
-    let _one = KILLING.lock().unwrap_or_else(PoisonError::into_inner);
-    let segments = mapped_below(root);
+    let mut segments = NOTED.lock().unwrap_or_else(PoisonError::into_inner);
+    segments.extend(mapped_below(root));
     let killed = tree::kill(root);
     remove(&segments);
     killed
 }
 
 /// Removes segments of servers that are gone.
-fn remove(segments: &HashSet<PathBuf>) {
+fn remove(segments: &BTreeSet<PathBuf>) {
     for segment in segments {
         // The server may have done it.
         let _ = std::fs::remove_file(segment);
@@ -160,7 +168,7 @@ mod tests {
         assert_eq!(sweep_place(temp.path(), owner, Duration::ZERO), 5);
         assert_eq!(names.map(|name| path(name).exists()), [false, true]);
         std::fs::write(path("PostgreSQL.1"), "12345").unwrap();
-        remove(&HashSet::from([path("PostgreSQL.1")]));
+        remove(&BTreeSet::from([path("PostgreSQL.1")]));
         assert!(!path("PostgreSQL.1").exists() && path("precious").exists());
     }
 

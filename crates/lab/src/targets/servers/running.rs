@@ -9,14 +9,14 @@
 //! Dropping a [`Server`] closes the guard's pipe: nothing of the server is left.
 
 use super::catalogue::closed_to_others;
-use super::guard::{Guarded, NOBODY};
+use super::guard::{Guarded, NOBODY, NOTED};
 use super::patience::Patience;
 use super::secret::Secret;
 use super::{PASSWORD, ServerLocation, ServerSpec, leftovers, mysql, postgres, tree};
 use crate::run::data_dir;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -198,6 +198,16 @@ fn version_of(connection: &mut Connection) -> Result<String, String> {
 }
 
 impl GuardedProcess {
+    /// Has the guard note the memory of the server, which is up.
+    fn note_memory(&mut self, alive: Alive<'_>) -> Result<(), String> {
+        // A guard that is gone does not answer.
+        let _ = self.pipe.as_mut().map(|pipe| pipe.write_all(b"."));
+        match self.wait_for_line(alive)? {
+            line if line == NOTED => Ok(()),
+            line => Err(format!("it {line}{}", self.last_words())),
+        }
+    }
+
     /// The guard's next line. An error once its directory has no space left: some servers wait for it without end.
     fn wait_for_line(&self, alive: Alive<'_>) -> Result<String, String> {
         let mut patience = self.patience();
@@ -336,7 +346,9 @@ fn start_own(
     };
     give(&dir, user)?;
     let process = spawn(&guarded)?;
-    wait_until_ready(spec, process, &address, alive).map(|process| (process, address))
+    let mut process = wait_until_ready(spec, process, &address, alive)?;
+    process.note_memory(alive).map_err(|why| format!("{} did not stay up: {why}", spec.name))?;
+    Ok((process, address))
 }
 
 /// Runs what makes a data directory, one after the other.
