@@ -8,7 +8,8 @@ pub trait MemoryAccount: Send + Sync {
     fn budget(&self) -> u64;
     fn grew(&self, bytes: u64);
     fn sealed(&self, bytes: u64);
-    fn freed(&self, bytes: u64);
+    fn flushed(&self, bytes: u64);
+    fn freed(&self, bytes: u64, flushed: bool);
 }
 
 /// Gives fresh memory.
@@ -17,6 +18,11 @@ pub struct MemTablePool;
 impl MemTablePool {
     /// None.
     pub fn account(&self) -> Option<&std::sync::Arc<dyn MemoryAccount>> {
+        None
+    }
+
+    /// Chunks follow from the size of the memtable.
+    pub fn chunk_bytes(&self) -> Option<usize> {
         None
     }
 

@@ -6,6 +6,7 @@
 //! Concurrency: hits take no lock. Inserts and evictions hold `slabs`, for the copy of nothing: the caller's
 //! `fill` runs outside. Keepers are called without it.
 
+use crate::charge::Role;
 use crate::pinned::{Pinned, standalone, standalone_charged};
 use crate::slabs::{FrameId, Slabs};
 use crate::survey::Survey;
@@ -109,8 +110,12 @@ pub struct Cache {
     hand: AtomicUsize,
     /// Bytes promised to holders that keep their pins for long.
     held: AtomicUsize,
-    /// Bytes of the capacity that others use.
-    reserved: AtomicUsize,
+    /// Bytes of the capacity that others use, by [`Role`].
+    reserved: [AtomicUsize; Role::ALL.len()],
+    /// Bytes of blocks that iterators are on, if they are charged.
+    iterator_pins: AtomicUsize,
+    /// Tables, iterators and jobs charge it with their memory.
+    charged: bool,
     /// Readers fail whose block is not admitted.
     strict: AtomicBool,
     /// Bytes of frames outside of slabs, if the capacity is strict.
@@ -136,10 +141,19 @@ const MAX_SWEEP: usize = 4096;
 impl Cache {
     /// An empty cache.
     pub fn new(options: CacheOptions) -> Arc<Cache> {
+        Arc::new(Cache::empty(options, false))
+    }
+
+    /// The same, whose capacity is strict, and limits the other memory of those who use it as well: see [`crate::Charge`].
+    pub fn charging(options: CacheOptions) -> Arc<Cache> {
+        Arc::new(Cache::empty(options, true))
+    }
+
+    fn empty(options: CacheOptions, charged: bool) -> Cache {
         let charge =
             if options.estimated_entry_charge == 0 { 4 << 10 } else { options.estimated_entry_charge };
         let slabs = Slabs::new(options.capacity);
-        Arc::new(Cache {
+        Cache {
             table: Table::new((options.capacity / charge).max(64)),
             slabs: Mutex::new(slabs),
             listeners: Mutex::default(),
@@ -148,15 +162,17 @@ impl Cache {
             entries: AtomicUsize::new(0),
             hand: AtomicUsize::new(0),
             held: AtomicUsize::new(0),
-            reserved: AtomicUsize::new(0),
-            strict: AtomicBool::new(false),
+            reserved: Default::default(),
+            iterator_pins: AtomicUsize::new(0),
+            charged,
+            strict: AtomicBool::new(charged),
             alone: Arc::default(),
             inserts: AtomicU64::new(0),
             evictions: AtomicU64::new(0),
             standalone_inserts: AtomicU64::new(0),
             outlived: Arc::default(),
             surveyed: Mutex::default(),
-        })
+        }
     }
 
     /// A number for a file that no other file of this process has, in this cache or another; never 0.
@@ -220,9 +236,7 @@ impl Cache {
         self.alone.fetch_add(len, Ordering::Relaxed);
         let mut slabs = self.slabs();
         self.fit_slabs(&mut slabs);
-        if slabs.over_capacity() {
-            self.clear_slabs(&mut slabs, usize::MAX);
-        }
+        self.shrink(&mut slabs);
         drop(slabs);
         standalone_charged(len, &self.alone, fill)
     }
@@ -230,8 +244,28 @@ impl Cache {
     /// Leaves to the slabs what others do not use of the capacity.
     fn fit_slabs(&self, slabs: &mut Slabs) {
         // Relaxed: capacity and reservations change under the lock that the caller holds; the rest is looked at again.
-        let others = self.reserved() + self.alone.load(Ordering::Relaxed);
-        slabs.set_capacity(self.capacity().saturating_sub(others));
+        slabs.set_capacity(self.capacity().saturating_sub(self.others()));
+    }
+
+    /// Bytes of the capacity that are not of blocks in slabs.
+    fn others(&self) -> usize {
+        self.reserved() + self.alone.load(Ordering::Relaxed)
+    }
+
+    /// Evicts blocks, and gives their memory back, until slabs are within the capacity or all that is left is pinned.
+    fn shrink(&self, slabs: &mut Slabs) {
+        for _ in 0..slabs.count() {
+            if !slabs.over_capacity() {
+                return;
+            }
+            let Some((slab, owners)) = slabs.slab_to_clear(usize::MAX) else { return };
+            for owner in owners {
+                self.evict(slabs, owner as usize, false);
+            }
+            if slabs.over_capacity() {
+                slabs.hollow(slab);
+            }
+        }
     }
 
     fn publish(
@@ -262,7 +296,13 @@ impl Cache {
             // Every slot of the bucket is pinned: the contents move to memory of their own.
             // SAFETY: the frame was just written and is still ours.
             let contents = unsafe { std::slice::from_raw_parts(address, len) };
-            let pinned = standalone(len, |bytes| bytes.copy_from_slice(contents));
+            let copy = |bytes: &mut [u8]| bytes.copy_from_slice(contents);
+            let pinned = if self.has_strict_capacity_limit() {
+                self.alone.fetch_add(len, Ordering::Relaxed);
+                standalone_charged(len, &self.alone, copy)
+            } else {
+                standalone(len, copy)
+            };
             self.give_back(&mut slabs, frame, len);
             self.standalone_inserts.fetch_add(1, Ordering::Relaxed);
             return pinned;
@@ -287,9 +327,7 @@ impl Cache {
         if self.has_strict_capacity_limit() {
             self.fit_slabs(&mut slabs);
         }
-        if slabs.over_capacity() {
-            self.clear_slabs(&mut slabs, usize::MAX);
-        }
+        self.shrink(&mut slabs);
         let (frame_bytes, slabs_before) = (slabs.frame_bytes(len), slabs.count());
         let allocated = slabs.allocate(len).or_else(|| self.sweep(&mut slabs, len)).or_else(|| {
             self.clear_slabs(&mut slabs, len);
@@ -373,7 +411,7 @@ impl Cache {
     fn clear_slabs(&self, slabs: &mut Slabs, len: usize) {
         const MAX_SLABS: usize = 8;
         for _ in 0..MAX_SLABS {
-            let Some(owners) = slabs.slab_to_clear(len) else { return };
+            let Some((_, owners)) = slabs.slab_to_clear(len) else { return };
             let cleared = owners.iter().filter(|&&owner| self.evict(slabs, owner as usize, false)).count();
             if cleared == owners.len() {
                 return;
@@ -403,12 +441,13 @@ impl Cache {
         slabs.free(frame, len);
     }
 
-    /// Asks to keep a pin on `len` bytes for long, such as a table's index. Granted up to half of the capacity, or always with `insist`;
-    /// then [`Cache::end_hold`] must follow when the pin goes.
+    /// Asks to keep a pin on `len` bytes for long, such as a table's index. Granted up to half of the capacity, a quarter where others are
+    /// charged for what they take of it, or always with `insist`; then [`Cache::end_hold`] must follow when the pin goes.
     pub fn try_hold(&self, len: usize, insist: bool) -> bool {
         // Relaxed: a bound on a sum; nothing is published through it.
         let held = self.held.fetch_add(len, Ordering::Relaxed);
-        if insist || held + len <= self.capacity() / 2 {
+        let most = self.capacity() / if self.charged { 4 } else { 2 };
+        if insist || held + len <= most {
             return true;
         }
         self.end_hold(len);
@@ -470,20 +509,41 @@ impl Cache {
     }
 
     /// Memory of others that counts as the cache's: `before` bytes of it are `now` bytes. Blocks make room for it.
-    pub fn change_reserved(&self, before: usize, now: usize) {
+    pub fn change_reserved(&self, role: Role, before: usize, now: usize) {
         let mut slabs = self.slabs();
         // Relaxed: changed under the lock held here.
-        let reserved = self.reserved.load(Ordering::Relaxed).saturating_sub(before) + now;
-        self.reserved.store(reserved, Ordering::Relaxed);
+        let of_role = &self.reserved[role as usize];
+        let reserved = of_role.load(Ordering::Relaxed).saturating_sub(before) + now;
+        of_role.store(reserved, Ordering::Relaxed);
         self.fit_slabs(&mut slabs);
-        if slabs.over_capacity() {
-            self.clear_slabs(&mut slabs, usize::MAX);
-        }
+        self.shrink(&mut slabs);
     }
 
     /// Bytes of the capacity that others use.
     pub fn reserved(&self) -> usize {
-        self.reserved.load(Ordering::Relaxed)
+        Role::ALL.into_iter().map(|role| self.reserved_by(role)).sum()
+    }
+
+    /// Those of one of them.
+    pub fn reserved_by(&self, role: Role) -> usize {
+        self.reserved[role as usize].load(Ordering::Relaxed)
+    }
+
+    /// Bytes of blocks that iterators are on, which are not among those reserved.
+    pub(crate) fn iterator_pins(&self) -> usize {
+        self.iterator_pins.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn change_iterator_pins(&self, before: usize, now: usize) {
+        // Relaxed: a bound on a sum, as `held`.
+        self.iterator_pins.fetch_add(now, Ordering::Relaxed);
+        self.iterator_pins.fetch_sub(before, Ordering::Relaxed);
+    }
+
+    /// True if it was made with [`Cache::charging`].
+    #[inline]
+    pub fn is_charged(&self) -> bool {
+        self.charged
     }
 
     /// Whether a read fails whose block finds no room because all is pinned. Default false: the block has memory of its own until it is
@@ -501,12 +561,19 @@ impl Cache {
 
     /// True if a block that [`Cache::insert`] gave must not be used: with it more would be used than a strict capacity.
     pub fn refuses(&self, block: &Pinned) -> bool {
-        block.is_standalone() && self.has_strict_capacity_limit() && self.usage() > self.capacity()
+        if !block.is_standalone() || !self.has_strict_capacity_limit() {
+            return false;
+        }
+        // Others are charged by memory, of which pinned blocks may keep more than they are.
+        match self.charged {
+            true => self.memory_of_blocks() + self.reserved() > self.capacity(),
+            false => self.usage() > self.capacity(),
+        }
     }
 
     /// Bytes taken by blocks, and by others.
     pub fn usage(&self) -> usize {
-        self.usage.load(Ordering::Relaxed) + self.alone.load(Ordering::Relaxed) + self.reserved()
+        self.usage.load(Ordering::Relaxed) + self.others()
     }
 
     /// Bytes of pinned blocks, and those that others use. Looks at every descriptor.
@@ -517,8 +584,7 @@ impl Cache {
             .filter_map(|slot| slot.live_len())
             .map(|len| len as usize)
             .sum::<usize>()
-            + self.alone.load(Ordering::Relaxed)
-            + self.reserved()
+            + self.others()
     }
 
     /// Number and bytes of the blocks of each kind. Looks at every descriptor: see [`Cache::survey`].
@@ -542,6 +608,11 @@ impl Cache {
     /// Blocks its table has room for.
     pub fn table_size(&self) -> usize {
         self.table.buckets() * WAYS
+    }
+
+    /// Bytes of memory that blocks take: all of their slabs, and frames outside of these. Descriptors come to it.
+    pub fn memory_of_blocks(&self) -> usize {
+        self.slabs().mapped_bytes() + self.alone.load(Ordering::Relaxed)
     }
 
     /// Bytes of memory taken from the operating system, descriptors included.

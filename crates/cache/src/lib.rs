@@ -17,6 +17,7 @@
 //! Next: `table.rs` for the lock-free protocol, `slabs.rs` for memory, then [`Cache`].
 
 mod cache;
+mod charge;
 mod pinned;
 mod slabs;
 mod survey;
@@ -24,6 +25,7 @@ mod sync;
 mod table;
 
 pub use cache::{Cache, CacheKey, CacheOptions, GrowthListener, Kind, Priority};
+pub use charge::{Charge, Role};
 pub use pinned::{Pinned, standalone};
 pub use survey::{Freshness, Survey};
 

@@ -4,13 +4,17 @@
 //! whose frames are all free can be given to another class. The number of slabs is fixed by the capacity.
 //! Few blocks of a size, such as the last ones of tables, do not get a slab: they borrow frames up to twice as large.
 //!
+//! When the capacity shrinks, memory goes back to the operating system: that of empty slabs, and of a slab with a few frames that
+//! somebody holds the pages between them. Such a slab is hollow: it gives out no frame any more until it is empty.
+//!
 //! The first touch of a slab takes the operating system 0.1 ms, or 7 where a host has to find the memory first. So once the
 //! cache grows, the next few slabs are made resident by somebody else, before a reader needs them.
 //!
 //! Concurrency: behind one lock, taken on misses only; never held while memory is made resident.
 
-use outcrop_env::Mapping;
+use outcrop_env::{Mapping, PAGE};
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 /// Largest frame kept in slabs, as a part of the slab.
 const SLAB_SHARE: usize = 2;
@@ -43,8 +47,12 @@ pub struct Slabs {
     slabs: Vec<Slab>,
     /// Start address of each slab.
     by_address: BTreeMap<usize, u32>,
-    /// Slabs that belong to no class.
+    /// Empty slabs, which belong to no class.
     spare: Vec<u32>,
+    /// The same, whose memory was given back.
+    gone: Vec<u32>,
+    /// Number of hollow slabs, and the bytes of their pages that are left.
+    hollow: (usize, usize),
     /// Resident memory for slabs to come.
     ready: Vec<Mapping>,
     /// Per class, slabs that may have a free frame.
@@ -64,6 +72,28 @@ struct Slab {
     free: Vec<u32>,
     /// Listed in `partial`.
     listed: bool,
+    /// Bytes of its pages that are left, if it is hollow.
+    hollow: Option<usize>,
+}
+
+impl Slab {
+    /// For each page, whether a frame in use touches it.
+    fn pages_in_use(&self, slab_bytes: usize) -> Vec<bool> {
+        let mut frames = vec![true; self.owners.len()];
+        // Those that are being filled have no owner yet, and are not free.
+        self.free.iter().for_each(|&frame| frames[frame as usize] = false);
+        let mut pages = vec![false; slab_bytes / PAGE];
+        for (frame, _) in frames.iter().enumerate().filter(|(_, used)| **used) {
+            pages[self.pages_of(frame)].fill(true);
+        }
+        pages
+    }
+
+    /// The pages that a frame touches.
+    fn pages_of(&self, frame: usize) -> Range<usize> {
+        let start = frame * self.frame_bytes;
+        start / PAGE..(start + self.frame_bytes).div_ceil(PAGE)
+    }
 }
 
 // SAFETY: a slab's memory is owned by the mappings beside it; access to frames is governed by the table.
@@ -80,6 +110,8 @@ impl Slabs {
             slabs: Vec::new(),
             by_address: BTreeMap::new(),
             spare: Vec::new(),
+            gone: Vec::new(),
+            hollow: (0, 0),
             ready: Vec::new(),
             partial: vec![Vec::new(); class_of(slab_bytes) + 1],
             borrowed: vec![0; class_of(slab_bytes) + 1],
@@ -90,21 +122,65 @@ impl Slabs {
     /// Changes the capacity. Slabs beyond it are given back as they become empty.
     pub fn set_capacity(&mut self, capacity: usize) {
         self.max_slabs = (capacity / self.slab_bytes).max(1);
-        self.ready.truncate(self.max_slabs.saturating_sub(self.slabs.len()));
+        self.fit();
     }
 
-    /// True if there are more slabs than the capacity allows.
+    /// Gives back memory that is beyond the capacity and holds nothing.
+    fn fit(&mut self) {
+        while self.live_slabs() + self.spare.len() + self.ready.len() > self.max_slabs {
+            if self.ready.pop().is_some() {
+                continue;
+            }
+            let Some(index) = self.spare.pop() else { return };
+            // SAFETY: the slab is empty: nobody reads or writes a frame of it.
+            unsafe { self.mappings[index as usize].give_back_from(0) };
+            self.gone.push(index);
+        }
+    }
+
+    /// True if slabs take more than the capacity allows.
     pub fn over_capacity(&self) -> bool {
         self.live_slabs() > self.max_slabs
     }
 
+    /// The slabs with frames in use. Hollow ones count with the pages that are left of them.
     fn live_slabs(&self) -> usize {
-        self.slabs.len() - self.spare.len()
+        let (hollow, bytes) = self.hollow;
+        self.slabs.len() - self.spare.len() - self.gone.len() - hollow + bytes.div_ceil(self.slab_bytes)
     }
 
     /// Bytes of memory held in slabs.
     pub fn mapped_bytes(&self) -> usize {
-        (self.slabs.len() + self.ready.len()) * self.slab_bytes
+        let (hollow, bytes) = self.hollow;
+        let whole = self.slabs.len() - self.gone.len() - hollow + self.ready.len();
+        whole * self.slab_bytes + bytes
+    }
+
+    /// Gives back the pages of slab `index` that no frame in use touches, if that has not been done.
+    pub fn hollow(&mut self, index: u32) {
+        let slab = &mut self.slabs[index as usize];
+        if slab.hollow.is_some() || slab.free.len() == slab.owners.len() {
+            return;
+        }
+        let pages = slab.pages_in_use(self.slab_bytes);
+        let left = pages.iter().filter(|used| **used).count() * PAGE;
+        slab.hollow = Some(left);
+        if std::mem::take(&mut slab.listed) {
+            self.partial[slab.class].retain(|&listed| listed != index);
+        }
+        self.hollow = (self.hollow.0 + 1, self.hollow.1 + left);
+        self.give_back_unused(index, &pages, 0..pages.len());
+    }
+
+    /// Gives back those of the pages in `range` that are not in use.
+    fn give_back_unused(&self, index: u32, in_use: &[bool], range: Range<usize>) -> usize {
+        let mut given = 0;
+        for page in range.filter(|page| !in_use[*page]) {
+            // SAFETY: no frame in use touches the page, and a hollow slab gives out no frame.
+            unsafe { self.mappings[index as usize].give_back(page * PAGE..(page + 1) * PAGE) };
+            given += PAGE;
+        }
+        given
     }
 
     /// Slabs made so far.
@@ -119,8 +195,8 @@ impl Slabs {
 
     /// How many slabs more should be ready, of those that the capacity still allows.
     pub fn missing_ready(&self) -> usize {
-        let to_come = self.max_slabs.saturating_sub(self.slabs.len());
-        READY.min(to_come).saturating_sub(self.spare.len() + self.ready.len())
+        let to_come = self.max_slabs.saturating_sub(self.live_slabs() + self.spare.len());
+        READY.min(to_come).saturating_sub(self.spare.len() + self.gone.len() + self.ready.len())
     }
 
     /// Takes resident memory for the next slab, which [`Slabs::missing_ready`] asked for; gives it back if that was too late.
@@ -188,7 +264,7 @@ impl Slabs {
     fn add_slab(&mut self, class: usize) {
         let frame_bytes = self.frame_bytes(class_bytes(class));
         let frames = (self.slab_bytes / frame_bytes) as u32;
-        let index = match self.spare.pop() {
+        let index = match self.spare.pop().or_else(|| self.gone.pop()) {
             Some(index) => index,
             None => {
                 let mapping = self.ready.pop().unwrap_or_else(|| Mapping::new(self.slab_bytes));
@@ -203,6 +279,7 @@ impl Slabs {
                     owners: Vec::new(),
                     free: Vec::new(),
                     listed: false,
+                    hollow: None,
                 });
                 index
             }
@@ -214,6 +291,7 @@ impl Slabs {
         slab.free = (0..frames).rev().collect();
         slab.listed = true;
         self.partial[class].push(index);
+        self.fit();
     }
 
     /// Notes that slot `owner` holds the frame.
@@ -235,7 +313,23 @@ impl Slabs {
             if std::mem::take(&mut slab.listed) {
                 self.partial[class].retain(|&index| index != frame.slab);
             }
-            self.spare.push(frame.slab);
+            match slab.hollow.take() {
+                Some(left) => {
+                    self.hollow = (self.hollow.0 - 1, self.hollow.1 - left);
+                    // SAFETY: the slab is empty.
+                    unsafe { self.mappings[frame.slab as usize].give_back_from(0) };
+                    self.gone.push(frame.slab);
+                }
+                None => {
+                    self.spare.push(frame.slab);
+                    self.fit();
+                }
+            }
+        } else if let Some(left) = slab.hollow {
+            let (in_use, freed) = (slab.pages_in_use(self.slab_bytes), slab.pages_of(frame.frame as usize));
+            let given = self.give_back_unused(frame.slab, &in_use, freed);
+            self.slabs[frame.slab as usize].hollow = Some(left - given);
+            self.hollow.1 -= given;
         } else if !std::mem::replace(&mut slab.listed, true) {
             self.partial[slab.class].push(frame.slab);
         }
@@ -252,16 +346,17 @@ impl Slabs {
         Some(FrameId { slab: index, frame: frame as u32 })
     }
 
-    /// The owners of the frames of a slab that is not of the class of `len` bytes, to be evicted so that the
+    /// A slab that is not of the class of `len` bytes, and the owners of its frames, to be evicted so that the
     /// slab becomes spare. Slabs are taken in turn.
-    pub fn slab_to_clear(&mut self, len: usize) -> Option<Vec<u32>> {
+    pub fn slab_to_clear(&mut self, len: usize) -> Option<(u32, Vec<u32>)> {
         let class = class_of(len);
         for _ in 0..self.slabs.len() {
             let index = self.hand % self.slabs.len();
             self.hand = index + 1;
             let slab = &self.slabs[index];
             if slab.class != class && slab.free.len() < slab.owners.len() {
-                return Some(slab.owners.iter().copied().filter(|&owner| owner != FREE).collect());
+                let owners = slab.owners.iter().copied().filter(|&owner| owner != FREE).collect();
+                return Some((index as u32, owners));
             }
         }
         None

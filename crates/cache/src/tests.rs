@@ -1,6 +1,6 @@
 //! The cache alone and from many threads: contents, memory, eviction order.
 
-use crate::{Cache, CacheKey, CacheOptions, GrowthListener, Pinned, Priority, standalone};
+use crate::{Cache, CacheKey, CacheOptions, Charge, GrowthListener, Pinned, Priority, Role, standalone};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -334,4 +334,49 @@ fn a_strict_capacity_counts_blocks_of_all_sizes_and_evicts_what_is_not_pinned() 
     assert!(insert(9000, 4000).is_none());
     drop(small);
     assert!(insert(9000, 4000).is_some());
+}
+
+#[test]
+fn memory_of_others_is_made_room_for_though_every_slab_has_a_pinned_block() {
+    let capacity = 16 << 20;
+    let cache = Cache::charging(CacheOptions { capacity, estimated_entry_charge: 0 });
+    let blocks: Vec<Pinned> = (0..3200).map(|offset| put(&cache, key(1, offset), 5000)).collect();
+    let pins: Vec<Pinned> = blocks.into_iter().step_by(32).collect();
+    let before = cache.mapped_bytes();
+    assert!(before > capacity / 10 * 9, "{before}");
+    let mut charge = Charge::of(&cache, Role::Jobs).expect("it is charged");
+    charge.set(capacity / 4 * 3);
+    let slabs = cache.memory_of_blocks();
+    assert!(slabs <= capacity / 4, "{slabs} bytes in slabs");
+    assert!(slabs >= pins.len() * 5000, "what is pinned stays: {slabs}");
+    for (i, pin) in pins.iter().enumerate() {
+        assert_eq!(&**pin, pattern(key(1, 32 * i as u64), 5000));
+    }
+    for offset in 10_000..11_000 {
+        let block = put(&cache, key(1, offset), 5000);
+        assert!(!cache.refuses(&block));
+    }
+    assert!(cache.memory_of_blocks() <= capacity / 4, "{} bytes", cache.memory_of_blocks());
+    let mut iterator = Charge::of(&cache, Role::Iterators).expect("it is charged");
+    assert!(!iterator.try_set(capacity / 2) && !iterator.try_pin(capacity / 2));
+    assert!(iterator.try_set(capacity / 4) && iterator.try_pin(capacity / 8));
+    assert!(!iterator.try_set_spare(capacity / 4 + 1) && !iterator.try_pin(capacity / 8 + 1));
+    assert!(iterator.try_set(capacity / 4 + 100), "the pin is gone");
+    drop(iterator);
+    charge.set(capacity);
+    let refused = put(&cache, key(1, 20_000), 5000);
+    assert!(refused.is_standalone() && cache.refuses(&refused));
+    drop((refused, pins, charge));
+    assert_eq!(cache.reserved(), 0);
+    for offset in 30_000..36_000 {
+        drop(put(&cache, key(1, offset), 5000));
+    }
+    assert_eq!(cache.lookup(key(1, 35_999)).as_deref(), Some(&pattern(key(1, 35_999), 5000)[..]));
+    assert!(cache.mapped_bytes() > capacity / 10 * 9, "the memory serves again");
+    assert!(cache.memory_of_blocks() <= capacity);
+}
+
+#[test]
+fn a_cache_that_is_not_charged_has_no_charges() {
+    assert!(Charge::of(&cache(1 << 20), Role::Tables).is_none());
 }

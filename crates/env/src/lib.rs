@@ -33,14 +33,14 @@ pub use file_system::{
     Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, RetiredWindow,
     WriteFile,
 };
-pub use mapping::{Mapping, populate, prefetch};
+pub use mapping::{Mapping, PAGE, populate, prefetch};
 pub use observed::observed;
 pub use random::Random;
 pub use rate_limiter::{
     Granted, IoKind, IoPriority, Pace, PaceObserver, RateLimiter, RateLimiterMode, RateLimiterOptions,
 };
 pub use scheduler::Scheduler;
-pub use sys::{open_files_limit, thread_id};
+pub use sys::{open_files_limit, thread_id, trim_heap};
 pub use threads::Threads;
 pub use under_way::PendingRead;
 

@@ -3,12 +3,13 @@
 //! Address translation is a large part of a cache miss: 4 KiB pages cost a dependent access 310 ns where 2 MiB
 //! pages cost 226. Memory becomes resident as it is touched and is returned on drop.
 
+use std::ops::Range;
 use std::ptr::NonNull;
 
 /// Size and alignment of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
 /// Size of an ordinary page.
-const PAGE: usize = 4096;
+pub const PAGE: usize = 4096;
 
 /// An owned, zeroed, writable mapping.
 pub struct Mapping {
@@ -50,18 +51,29 @@ impl Mapping {
     /// # Safety
     /// Nobody uses that part of the mapping meanwhile, and nothing in it is needed any more.
     pub unsafe fn give_back_from(&self, start: usize) {
-        let start = start.next_multiple_of(PAGE);
+        // SAFETY: as the caller promises.
+        unsafe { self.give_back(start..self.len) };
+    }
+
+    /// The same for `range`, in bytes from the start.
+    ///
+    /// # Safety
+    /// As [`Mapping::give_back_from`].
+    pub unsafe fn give_back(&self, range: Range<usize>) {
+        let start = range.start.next_multiple_of(PAGE);
+        // The end of the mapping is the end of a page.
+        let end = range.end.min(self.len) / PAGE * PAGE;
         #[cfg(not(miri))]
-        if start < self.len {
+        if start < end {
             // SAFETY: whole pages of the mapping, which says the caller hold nothing that is needed. If the kernel refuses,
             // they stay as they are.
             unsafe {
                 let address = self.start.as_ptr().add(start).cast();
-                libc::madvise(address, self.len - start, libc::MADV_DONTNEED);
+                libc::madvise(address, end - start, libc::MADV_DONTNEED);
             }
         }
         #[cfg(miri)]
-        let _ = start;
+        let _ = (start, end);
     }
 
     /// Touches every page, so that later users meet no page fault. The contents stay zero: for new mappings only.

@@ -410,6 +410,11 @@ impl Pace {
         self.limiter.request_observed(bytes, priority, kind, &granted);
     }
 
+    /// The same user at another priority, which it keeps whatever is urgent.
+    pub fn at(&self, priority: IoPriority) -> Pace {
+        Pace { priority, urgent: Arc::default(), ..self.clone() }
+    }
+
     /// `file` as it is, or written at a pace.
     pub fn file(pace: Option<Pace>, file: Box<dyn WriteFile>) -> Box<dyn WriteFile> {
         match pace.filter(|pace| pace.limiter.limits(IoKind::Write)) {

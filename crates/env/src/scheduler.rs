@@ -17,6 +17,7 @@
 //! alone, as its locks may be held by threads that are not here.
 
 use crate::sync::{Condvar, Mutex, MutexGuard};
+use crate::sys;
 use crate::threads::{JoinHandle, Threads};
 use outcrop_base::Result;
 use std::collections::VecDeque;
@@ -137,7 +138,27 @@ struct Threadlist {
     running: usize,
     /// Of them, those that wait.
     idle: usize,
+    lowered: Lowered,
     queue: VecDeque<Arc<Member>>,
+}
+
+/// Which priorities of a lane's threads are lowered. They are never raised again, which the system does not allow.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Lowered {
+    cpu: bool,
+    io: bool,
+}
+
+impl Lowered {
+    /// Lowers the priorities of the calling thread that are not as low `as_yet`.
+    fn apply(self, as_yet: Lowered) {
+        if self.cpu && !as_yet.cpu {
+            sys::lower_cpu_priority();
+        }
+        if self.io && !as_yet.io {
+            sys::lower_io_priority();
+        }
+    }
 }
 
 struct Member {
@@ -246,6 +267,18 @@ impl Scheduler {
         list.limit = list.limit.max(threads);
     }
 
+    /// Lets threads of other priorities have the processor before those of `lane`, from their next jobs on. There is no way
+    /// back: it holds as long as the environment lives. Source: RocksDB `Env::LowerThreadPoolCPUPriority`.
+    pub fn lower_cpu_priority(&self, lane: Lane) {
+        lock(&self.here().pools.inner).lanes[lane as usize].lowered.cpu = true;
+    }
+
+    /// The same of reads and writes: they wait until nobody else uses the device, where the system's scheduler of IO knows priorities.
+    /// Source: RocksDB `Env::LowerThreadPoolIOPriority`.
+    pub fn lower_io_priority(&self, lane: Lane) {
+        lock(&self.here().pools.inner).lanes[lane as usize].lowered.io = true;
+    }
+
     /// Threads that there are in `lane`.
     pub fn threads(&self, lane: Lane) -> usize {
         lock(&self.here().pools.inner).lanes[lane as usize].running
@@ -337,6 +370,7 @@ impl Pools {
     /// The life of a thread.
     fn work(self: Arc<Self>, lane: Lane, generation: u64) {
         let mut inner = lock(&self.inner);
+        let mut as_yet = Lowered::default();
         loop {
             if inner.generation != generation {
                 return;
@@ -344,7 +378,10 @@ impl Pools {
             let list = &mut inner.lanes[lane as usize];
             if let Some(member) = list.queue.pop_front() {
                 lock(&member.state).busy += 1;
+                let lowered = list.lowered;
                 drop(inner);
+                lowered.apply(as_yet);
+                as_yet = lowered;
                 self.work_for(&member, lane);
                 inner = lock(&self.inner);
                 lock(&member.state).busy -= 1;

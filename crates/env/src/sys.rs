@@ -31,6 +31,32 @@ pub fn thread_id() -> u64 {
     number.unsigned_abs()
 }
 
+/// Gives memory that the process has freed, and the C library's allocator keeps, back to the operating system. It takes as long as
+/// there are pages to give, and for that long threads that allocate may wait. Other C libraries than glibc do nothing.
+pub fn trim_heap() {
+    #[cfg(all(target_env = "gnu", not(miri)))]
+    // SAFETY: it takes the allocator's own locks, and touches only memory that is free.
+    unsafe {
+        libc::malloc_trim(0);
+    }
+}
+
+/// Lets threads of any other priority have the processor before the calling one. It stays so, and threads that it starts are like it.
+pub fn lower_cpu_priority() {
+    const LOWEST: libc::c_int = 19;
+    // SAFETY: plain numbers; 0 is the calling thread. A call that is refused changes nothing.
+    unsafe { libc::setpriority(libc::PRIO_PROCESS, 0, LOWEST) };
+}
+
+/// Lets the reads and writes of the calling thread wait until nobody else uses the device, where the system's scheduler of IO knows
+/// priorities. It stays so, and threads that it starts are like it.
+pub fn lower_io_priority() {
+    const WHO_PROCESS: libc::c_long = 1;
+    const IDLE: libc::c_long = 3 << 13;
+    // SAFETY: plain numbers; 0 is the calling thread. A call that is refused changes nothing.
+    unsafe { libc::syscall(libc::SYS_ioprio_set, WHO_PROCESS, 0 as libc::c_long, IDLE) };
+}
+
 /// Readahead off.
 pub fn advise_random(file: &File) {
     advise(file, 0, 0, libc::POSIX_FADV_RANDOM);

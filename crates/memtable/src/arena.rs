@@ -69,7 +69,8 @@ struct Owned {
 impl Arena {
     /// An arena that expects to hold about `expected_bytes`.
     pub fn new(expected_bytes: usize, pool: Arc<MemTablePool>) -> Arena {
-        let (mapping, resident) = pool.take(Arena::chunk_bytes(expected_bytes));
+        let chunk_bytes = pool.chunk_bytes().unwrap_or_else(|| Arena::chunk_bytes(expected_bytes));
+        let (mapping, resident) = pool.take(chunk_bytes);
         let chunk_units = mapping.len().min(MAX_CHUNK) / UNIT;
         let arena = Arena {
             chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),

@@ -40,6 +40,10 @@ struct Accounted {
     bytes: AtomicU64,
     /// 1: it takes no more writes.
     sealed: AtomicU64,
+    /// 1: it is in tables.
+    flushed: AtomicU64,
+    /// Index and filter count as a whole from the first entry on.
+    exact: bool,
 }
 
 impl Accounted {
@@ -55,7 +59,8 @@ impl Accounted {
 impl Drop for Accounted {
     fn drop(&mut self) {
         self.seal();
-        self.account.freed(self.bytes.load(Ordering::Relaxed));
+        let flushed = self.flushed.load(Ordering::Relaxed) == 1;
+        self.account.freed(self.bytes.load(Ordering::Relaxed), flushed);
     }
 }
 
@@ -72,7 +77,7 @@ impl MemTable {
             entries: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
             first_seq: AtomicU64::new(u64::MAX),
-            range_tombstones: RangeTombstones::default(),
+            range_tombstones: RangeTombstones::new(0),
             prefixes: None,
             born: AtomicU64::new(u64::MAX),
             prepared_wal: AtomicU64::new(u64::MAX),
@@ -80,8 +85,20 @@ impl MemTable {
                 account: account.clone(),
                 bytes: AtomicU64::new(0),
                 sealed: AtomicU64::new(0),
+                flushed: AtomicU64::new(0),
+                exact: pool.chunk_bytes().is_some(),
             }),
         }
+    }
+
+    /// The same, which should be sealed after `most` range deletions, too; 0: however many.
+    pub fn with_max_range_deletions(self, most: u32) -> MemTable {
+        MemTable { range_tombstones: RangeTombstones::new(most), ..self }
+    }
+
+    /// True if it should be sealed for its range deletions, whatever else it holds.
+    pub fn has_enough_range_deletions(&self) -> bool {
+        self.range_tombstones.are_enough()
     }
 
     /// Says that it holds everything written after `seq`, until it is sealed.
@@ -271,8 +288,9 @@ impl MemTable {
     pub fn count_memory(&self) {
         let Some(accounted) = &self.accounted else { return };
         let (data, all) = (self.data_size(), self.memory_usage() as u64);
-        let beside = u128::from(all - data) * u128::from(data) / self.write_buffer_size.max(1) as u128;
-        let bytes = data + (beside as u64).min(all - data);
+        let touched = if accounted.exact { u64::MAX } else { data };
+        let beside = u128::from(all - data) * u128::from(touched) / self.write_buffer_size.max(1) as u128;
+        let bytes = data + u64::try_from(beside).unwrap_or(u64::MAX).min(all - data);
         // Relaxed: see `Accounted::seal`.
         let before = accounted.bytes.load(Ordering::Relaxed);
         if bytes > before && accounted.sealed.load(Ordering::Relaxed) == 0 {
@@ -288,10 +306,21 @@ impl MemTable {
         }
     }
 
-    /// True once the entries fill the write buffer.
+    /// Tells the account that it is in tables.
+    pub fn count_flushed(&self) {
+        if let Some(accounted) = &self.accounted
+            && accounted.flushed.swap(1, Ordering::Relaxed) == 0
+        {
+            accounted.seal();
+            accounted.account.flushed(accounted.bytes.load(Ordering::Relaxed));
+        }
+    }
+
+    /// True once the entries fill the write buffer, or there are as many range deletions as there may be.
     #[inline]
     pub fn should_seal(&self) -> bool {
         self.list.arena().used_bytes() + self.range_tombstones.size_bytes() >= self.write_buffer_size
+            || self.range_tombstones.are_enough()
     }
 
     /// True once the entries fill three quarters of it: the one that follows should be made ready.
@@ -337,7 +366,12 @@ impl MemTable {
         self.entries.load(Ordering::Relaxed)
     }
 
-    /// Deletions among them.
+    /// Range tombstones among them.
+    pub fn num_range_deletions(&self) -> u64 {
+        self.range_tombstones.len() as u64
+    }
+
+    /// Deletions among them, of keys and of ranges.
     pub fn num_deletes(&self) -> u64 {
         self.deletes.load(Ordering::Relaxed)
     }

@@ -26,8 +26,11 @@ pub trait MemoryAccount: Send + Sync {
     /// One of so many bytes takes no more writes.
     fn sealed(&self, bytes: u64);
 
-    /// One of so many bytes, which took no more writes, is dropped.
-    fn freed(&self, bytes: u64);
+    /// One of so many bytes, which took no more writes, is in tables: it stays for those who read it.
+    fn flushed(&self, bytes: u64);
+
+    /// One of so many bytes, which took no more writes, is dropped. `flushed`: it was in tables.
+    fn freed(&self, bytes: u64, flushed: bool);
 }
 
 /// Memory of one database's memtables.
@@ -41,7 +44,14 @@ pub struct MemTablePool {
     /// The argument of the last call of [`MemTablePool::trim_idle`].
     last_write: AtomicU64,
     account: Option<Arc<dyn MemoryAccount>>,
+    /// Bytes of the chunks of a memtable, if it is to take no more memory than its entries.
+    chunk_bytes: Option<usize>,
 }
+
+/// The smallest chunk of a memtable that takes no more memory than its entries, and such chunks that its account's budget would fill: each
+/// memtable can have sixteen times as many.
+const LEAST_CHUNK: usize = 256 << 10;
+const CHUNKS_OF_BUDGET: u64 = 16;
 
 /// Calls of [`MemTablePool::trim_idle`] after which memory goes that nobody came for.
 const PATIENCE: u32 = 2;
@@ -76,6 +86,19 @@ impl MemTablePool {
         self.account.as_ref()
     }
 
+    /// A pool that holds on to nothing and makes nothing ready: the memory of its memtables is what the account is told of. They take it from
+    /// the operating system in small parts as entries come, at a page fault each time.
+    pub fn exact(account: Arc<dyn MemoryAccount>) -> MemTablePool {
+        let chunk = usize::try_from(account.budget() / CHUNKS_OF_BUDGET).unwrap_or(usize::MAX);
+        let pool = MemTablePool::new(0).with_account(Some(account));
+        MemTablePool { chunk_bytes: Some(chunk.clamp(LEAST_CHUNK, LARGEST_HELD)), ..pool }
+    }
+
+    /// Bytes of the chunks of a memtable, if they do not follow from its size.
+    pub(crate) fn chunk_bytes(&self) -> Option<usize> {
+        self.chunk_bytes
+    }
+
     /// A pool that holds on to at most `limit_bytes` that nobody uses.
     pub fn new(limit_bytes: usize) -> MemTablePool {
         MemTablePool {
@@ -85,6 +108,7 @@ impl MemTablePool {
             quiet: AtomicU32::new(0),
             last_write: AtomicU64::new(0),
             account: None,
+            chunk_bytes: None,
         }
     }
 
@@ -144,6 +168,9 @@ impl MemTablePool {
     /// Makes sure that the next memtable of `write_buffer_size` bytes finds its memory resident, and zeroed where it
     /// asks for that.
     pub fn prepare(&self, write_buffer_size: u64) {
+        if self.chunk_bytes.is_some() {
+            return;
+        }
         let [arena, index] = mapping_sizes(write_buffer_size);
         self.prepare_one(arena, false);
         self.prepare_one(index, true);

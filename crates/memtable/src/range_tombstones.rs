@@ -18,12 +18,16 @@ use std::sync::Arc;
 /// Bytes that each tombstone takes besides its keys, about.
 const OVERHEAD: usize = 128;
 
+/// [`RangeTombstones::left`] without a limit.
+const NO_LIMIT: usize = usize::MAX;
+
 /// See the module documentation.
-#[derive(Default)]
 pub struct RangeTombstones {
     /// Bytes of all tombstones, about; 0 if there are none.
     bytes: AtomicUsize,
     runs: Published<Vec<Run>>,
+    /// How many may still come before the memtable is to be sealed; 0: there are enough, [`NO_LIMIT`]: however many.
+    left: AtomicUsize,
     /// Held by who inserts.
     turn: Mutex<()>,
 }
@@ -36,6 +40,23 @@ struct Run {
 }
 
 impl RangeTombstones {
+    /// None yet; after `most` of them there are enough. 0: however many.
+    pub fn new(most: u32) -> RangeTombstones {
+        RangeTombstones {
+            bytes: AtomicUsize::new(0),
+            runs: Published::default(),
+            left: AtomicUsize::new(if most == 0 { NO_LIMIT } else { most as usize }),
+            turn: Mutex::default(),
+        }
+    }
+
+    /// True if there are as many as there may be.
+    #[inline]
+    pub fn are_enough(&self) -> bool {
+        // Relaxed: a number that orders nothing.
+        self.left.load(Ordering::Relaxed) == 0
+    }
+
     /// Adds one. A lookup that starts after the call returned finds it.
     pub fn insert(&self, tombstone: &RangeTombstone, comparator: &Comparator) {
         let bytes = OVERHEAD + tombstone.begin.len() + tombstone.end.len();
@@ -48,6 +69,11 @@ impl RangeTombstones {
         }
         runs.push(new);
         self.runs.publish(runs);
+        // Relaxed: changed by who has the turn alone.
+        let left = self.left.load(Ordering::Relaxed);
+        if left != NO_LIMIT {
+            self.left.store(left.saturating_sub(1), Ordering::Relaxed);
+        }
         drop(turn);
         // Release: pairs with the Acquire in `is_empty`: a reader that sees the bytes finds the runs.
         self.bytes.fetch_add(bytes, Ordering::Release);
@@ -79,6 +105,11 @@ impl RangeTombstones {
             return Vec::new();
         }
         self.runs.load().iter().map(|run| run.fragments.clone()).collect()
+    }
+
+    /// How many were inserted.
+    pub fn len(&self) -> usize {
+        if self.is_empty() { 0 } else { self.runs.load().iter().map(|run| run.tombstones).sum() }
     }
 
     /// Bytes of all tombstones, about.
@@ -118,7 +149,7 @@ mod tests {
     fn comparisons(count: u64, begin: impl Fn(u64) -> u64) -> u64 {
         let counter = Arc::new(Counting::default());
         let order = Comparator::User(counter.clone());
-        let set = RangeTombstones::default();
+        let set = RangeTombstones::new(0);
         let mut before = 0;
         for seq in 1..=count {
             if seq == count / 2 + 1 {
@@ -148,7 +179,7 @@ mod tests {
     #[test]
     fn lookups_answer_like_a_list_while_others_insert() {
         let order = Comparator::Bytewise;
-        let (set, last) = (RangeTombstones::default(), if cfg!(miri) { 12 } else { 600 });
+        let (set, last) = (RangeTombstones::new(0), if cfg!(miri) { 12 } else { 600 });
         let made = |seq: u64| tombstone(seq * 37 % 50, 1 + seq % 9, seq);
         let published = AtomicU64::new(0);
         std::thread::scope(|scope| {

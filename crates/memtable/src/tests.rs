@@ -1,6 +1,6 @@
 //! The memtable against a sorted map, alone and from many threads.
 
-use crate::{MemTable, MemTableIter, MemTablePool};
+use crate::{MemTable, MemTableIter, MemTablePool, MemoryAccount};
 use outcrop_base::keys::{Trailer, internal_key, split};
 use outcrop_base::{Comparator, LookupKey, SeqNum, UserComparator, ValueType};
 use std::cmp::Ordering;
@@ -358,4 +358,65 @@ fn the_first_sequence_number_is_known_without_looking_at_the_entries() {
     let nothing = memtable();
     source.copy_up_to(SeqNum(4), &nothing);
     assert_eq!(nothing.first_seq(), None);
+}
+
+/// Counts what it is told: bytes in use, of those the ones that are flushed.
+#[derive(Default)]
+struct Account(std::sync::Mutex<(u64, u64)>);
+
+impl MemoryAccount for Account {
+    fn budget(&self) -> u64 {
+        8 << 20
+    }
+
+    fn grew(&self, bytes: u64) {
+        self.0.lock().unwrap().0 += bytes;
+    }
+
+    fn sealed(&self, _bytes: u64) {}
+
+    fn flushed(&self, bytes: u64) {
+        self.0.lock().unwrap().1 += bytes;
+    }
+
+    fn freed(&self, bytes: u64, flushed: bool) {
+        let mut told = self.0.lock().unwrap();
+        told.0 -= bytes;
+        told.1 -= if flushed { bytes } else { 0 };
+    }
+}
+
+#[test]
+fn an_exact_pool_holds_nothing_and_its_account_knows_what_is_flushed() {
+    let account = Arc::new(Account::default());
+    let told = || *account.0.lock().unwrap();
+    let pool = Arc::new(MemTablePool::exact(account.clone()));
+    pool.prepare(64 << 20);
+    assert_eq!(pool.idle_bytes(), 0);
+    let memtables = [(); 2].map(|()| {
+        let memtable = MemTable::new(Comparator::Bytewise, 64 << 20, &pool);
+        for seq in 1..10_000u64 {
+            // More than a chunk, some too large for one.
+            let value = [7; 40_000];
+            let len = if seq % 1000 == 0 { value.len() } else { 100 };
+            memtable.insert(SeqNum(seq), ValueType::Value, &seq.to_be_bytes(), &value[..len]);
+        }
+        memtable.count_memory();
+        memtable
+    });
+    let bytes = memtables[0].memory_usage() as u64;
+    assert!(bytes > 1 << 20);
+    assert_eq!(told(), (2 * bytes, 0), "the index counts as a whole");
+    assert_eq!(
+        newest(&memtables[0], &3000u64.to_be_bytes(), 10_000).map(|found| found.1.len()),
+        Some(40_000)
+    );
+    let [first, second] = memtables;
+    first.count_flushed();
+    first.count_flushed();
+    assert_eq!(told(), (2 * bytes, bytes), "counted once");
+    drop(first);
+    assert_eq!(told(), (bytes, 0));
+    drop(second);
+    assert_eq!((told(), pool.idle_bytes()), ((0, 0), 0));
 }

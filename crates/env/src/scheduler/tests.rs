@@ -189,3 +189,35 @@ fn wake_ups_are_never_lost() {
     }
     of_one.leave();
 }
+
+/// The nice value of the calling thread, and its class and level of IO.
+fn priorities() -> (libc::c_int, libc::c_long) {
+    // SAFETY: plain numbers; 0 is the calling thread.
+    unsafe { (libc::getpriority(libc::PRIO_PROCESS, 0), libc::syscall(libc::SYS_ioprio_get, 1, 0)) }
+}
+
+#[test]
+fn threads_of_a_lane_can_be_given_a_lower_priority() {
+    let scheduler = Scheduler::default();
+    let (told, membership) = member(&scheduler, 1, 1);
+    let (say, said) = channel();
+    let asked = |lane| {
+        let say = say.clone();
+        told.add(lane, move || say.send(priorities()).unwrap());
+        membership.wake(lane);
+        said.recv().unwrap()
+    };
+    let ordinary = priorities();
+    assert_eq!(asked(Lane::Compaction), ordinary);
+    scheduler.lower_cpu_priority(Lane::Compaction);
+    assert_eq!(asked(Lane::Compaction).0, 19, "a thread that there was before");
+    scheduler.lower_io_priority(Lane::Compaction);
+    assert_eq!(asked(Lane::Compaction), (19, 3 << 13));
+    assert_eq!(asked(Lane::Flush), ordinary, "another lane's");
+    membership.leave();
+    let (told, membership) = member(&scheduler, 1, 1);
+    let say = say.clone();
+    told.add(Lane::Compaction, move || say.send(priorities()).unwrap());
+    membership.wake(Lane::Compaction);
+    assert_eq!(said.recv().unwrap(), (19, 3 << 13), "a new thread");
+}
