@@ -22,7 +22,7 @@ const MOST_ENTRIES: usize = 100_000;
 /// Keys of a table that are looked up.
 const LOOKUPS: usize = 40;
 
-type Rows = Vec<(Vec<u8>, Vec<u8>)>;
+pub type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 
 /// Opens `bytes` as a table, with and without a cache, and reads it.
 pub fn check_table(bytes: &[u8], strictness: Strictness) {
@@ -39,8 +39,21 @@ pub fn rows(bytes: &[u8]) -> Option<Rows> {
     walk(bytes, true, Strictness::OneBlock)
 }
 
-fn named(error: &Error) {
+/// An error about a file names it.
+pub fn named(error: &Error) {
     assert!(error.to_string().contains(PATH), "the error does not name the file: {error}");
+}
+
+/// All rows of a table, if it is whole and they are in order.
+pub fn rows_in_order(bytes: &[u8]) -> Option<Rows> {
+    let mut iter = open(bytes, false)
+        .ok()?
+        .iter(TableIterOptions { loading: Loading::NotKept, ..TableIterOptions::default() });
+    iter.seek_to_first();
+    let rows = collect(&mut iter, MOST_ENTRIES, Strictness::Any, TableIter::next)?;
+    let ascend =
+        rows.windows(2).all(|pair| Comparator::Bytewise.compare_internal(&pair[0].0, &pair[1].0).is_lt());
+    (ascend && rows.len() <= MOST_ENTRIES).then_some(rows)
 }
 
 fn open(bytes: &[u8], with_cache: bool) -> Result<Arc<TableReader>> {
@@ -54,7 +67,10 @@ fn open(bytes: &[u8], with_cache: bool) -> Result<Arc<TableReader>> {
         expected_unique_id: None,
         largest_seqno: SeqNum::MAX,
         prefix_extractor: PrefixExtractor::parse("rocksdb.FixedPrefix.3"),
+        auto_readahead: Default::default(),
         monitor: outcrop_monitor::Monitor::none(),
+        placement: Default::default(),
+        pace: None,
     };
     TableReader::open(file(bytes), options).map(Arc::new)
 }
@@ -146,7 +162,7 @@ fn look_up(
         let mut found = None;
         let lookup = LookupKey::new(parsed.user_key);
         table.prefetch_filter(lookup.hash);
-        let _ = table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF);
+        let _ = table.may_contain(lookup.hash, outcrop_monitor::Counting::OFF);
         let three = PrefixExtractor::Fixed(3);
         let _ = table.may_contain_prefix(&three, &parsed.user_key[..parsed.user_key.len().min(3)], loading);
         let got = table.get(&lookup, parsed.seq, loading, |seq, value_type, value, _| {

@@ -16,6 +16,7 @@
 mod assemble;
 mod bytes_file;
 mod checks;
+mod damaged;
 mod database;
 mod logs;
 pub mod mutate;
@@ -87,6 +88,12 @@ pub const TARGETS: &[Target] = &[
         memory: DECOMPRESSED,
         fixtures: &[".sst"],
         ..plain("table", tables::table)
+    },
+    Target {
+        repair: Some(repair::table),
+        memory: DECOMPRESSED,
+        fixtures: &[".sst"],
+        ..plain("damaged_table", damaged::damaged_table)
     },
     Target { repair: Some(database::repair), memory: DECOMPRESSED, ..plain("database", database::database) },
 ];

@@ -3,7 +3,7 @@
 //! `cargo xtask fuzz --write-corpus` puts them into `fuzz/corpus`, where they are committed together with what
 //! fuzzing has found since.
 
-use crate::assemble::{block, small_block};
+use crate::assemble::{Assembly, block, small_block};
 use crate::repair::for_each_block;
 use outcrop_base::coding::{put_length_prefixed, put_varint32};
 use outcrop_base::{Comparator, FileNumber, SeqNum, ValueType, keys, wide_columns};
@@ -46,6 +46,7 @@ pub fn seeds(fixtures: &[Fixture]) -> Seeds {
     let mut seeds = by_hand();
     indexes(&mut seeds);
     written_tables(&mut seeds);
+    seeds.insert(("damaged_table", "assembled".to_string()), Assembly::new(&small_block(), 0).finish());
     databases(&mut seeds, fixtures);
     for (database, name, bytes) in fixtures {
         if name.ends_with(".sst") {
@@ -182,6 +183,7 @@ fn writer_options(compression: CompressionType, max_dict_bytes: u32) -> TableWri
         merge_operator_name: None,
         db_id: "db".to_string(),
         session_id: "session".to_string(),
+        host_id: String::new(),
         file_number: 9,
         creation_time: 0,
         oldest_key_time: 0,

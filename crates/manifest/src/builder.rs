@@ -102,7 +102,9 @@ impl VersionBuilder {
             compact_cursors: self.compact_cursors,
             ..Version::default()
         };
+        let last = self.levels.len() - 1;
         for (level, files) in self.levels.into_iter().enumerate() {
+            files.values().for_each(|file| file.runtime.placement.set_in_last_level(level == last));
             let mut files: Vec<Arc<TableFile>> = files.into_values().collect();
             if level == 0 {
                 sort_l0(&mut files);

@@ -5,7 +5,7 @@
 //! Version + VersionEdit --VersionBuilder--> Version        (immutable, shared by readers)
 //! ```
 //! Bytes: `docs/format/manifest.md`. Next: `edit.rs`, `version.rs`, `builder.rs`, `wal_set.rs`, `recover.rs`,
-//! `writer.rs`.
+//! `writer.rs`, `verify.rs`.
 #![forbid(unsafe_code)]
 
 mod blob_file;
@@ -16,6 +16,7 @@ mod edit;
 pub mod file_name;
 mod recover;
 mod table_file;
+mod verify;
 mod version;
 mod wal_set;
 mod writer;
@@ -26,6 +27,7 @@ pub use edit::{VersionEdit, WalAddition};
 pub use outcrop_base::{CfId, FileNumber};
 pub use recover::{RecoveredColumnFamily, RecoveredManifest, list_column_families, recover};
 pub use table_file::{TableFile, TableMeta, TableRuntime};
+pub use verify::verify;
 pub use version::{Level, Version};
 pub use wal_set::WalSet;
 pub use writer::ManifestWriter;

@@ -5,7 +5,7 @@ use crate::file_name;
 use outcrop_base::keys::user_key;
 use outcrop_base::range_tombstone::is_tombstone_end;
 use outcrop_base::{Comparator, FileNumber, Fragments, SeqNum};
-use outcrop_table::TableReader;
+use outcrop_table::{Placement, TableReader};
 use std::cmp::Ordering;
 use std::ops::{Deref, DerefMut};
 use std::path::{Path, PathBuf};
@@ -60,6 +60,8 @@ pub struct TableRuntime {
     pub cache_file_id: OnceLock<u64>,
     /// A flush wrote it, so that `pin_l0_filter_and_index_blocks_in_cache` is about it.
     pub from_flush: AtomicBool,
+    /// Whether it is in the last level, by which reads of it are told apart. Set when it comes into a version.
+    pub placement: Placement,
     /// Dropped when nobody holds the file any more, after everything else of it: an object that tells so.
     pub at_end: OnceLock<Box<dyn Send + Sync>>,
 }

@@ -33,6 +33,14 @@ impl Ticker {
                 | Ticker::BloomFilterPrefixTruePositive
                 | Ticker::MemtableHit
                 | Ticker::MemtableMiss
+                | Ticker::LastLevelReadBytes
+                | Ticker::LastLevelReadCount
+                | Ticker::NonLastLevelReadBytes
+                | Ticker::NonLastLevelReadCount
+                | Ticker::LastLevelSeekFiltered
+                | Ticker::LastLevelSeekFilterMatch
+                | Ticker::NonLastLevelSeekFiltered
+                | Ticker::NonLastLevelSeekFilterMatch
                 | Ticker::GetHitL0
                 | Ticker::GetHitL1
                 | Ticker::GetHitL2AndUp
@@ -72,6 +80,8 @@ impl Ticker {
                 | Ticker::CompactReadBytes
                 | Ticker::CompactWriteBytes
                 | Ticker::FlushWriteBytes
+                | Ticker::MemtablePayloadBytesAtFlush
+                | Ticker::MemtableGarbageBytesAtFlush
                 | Ticker::NumberBlockDecompressed
                 | Ticker::BytesDecompressedFrom
                 | Ticker::BytesDecompressedTo
@@ -103,6 +113,8 @@ impl Ticker {
                 | Ticker::FifoMaxSizeCompactions
                 | Ticker::FifoTtlCompactions
                 | Ticker::FlushReasonWriteBufferFull
+                | Ticker::FlushReasonMemtableMaxRangeDeletions
+                | Ticker::AtomicFlushRequestReasonMemtableMaxRangeDeletions
                 | Ticker::FlushReasonWriteBufferManager
                 | Ticker::GetUpdatesSinceCalls
                 | Ticker::FilesMarkedTrash
@@ -157,6 +169,12 @@ impl HistogramKind {
                 | HistogramKind::DbSeek
                 | HistogramKind::WriteStall
                 | HistogramKind::SstReadMicros
+                | HistogramKind::FileReadGetMicros
+                | HistogramKind::FileReadMultigetMicros
+                | HistogramKind::FileReadDbIteratorMicros
+                | HistogramKind::FileReadFlushMicros
+                | HistogramKind::FileReadCompactionMicros
+                | HistogramKind::FileReadDbOpenMicros
                 | HistogramKind::NumSubcompactionsScheduled
                 | HistogramKind::BytesPerRead
                 | HistogramKind::BytesPerWrite
@@ -172,6 +190,8 @@ impl HistogramKind {
                 | HistogramKind::IngestExternalFilePrepareTime
                 | HistogramKind::IngestExternalFileRunTime
                 | HistogramKind::ReadNumMergeOperands
+                | HistogramKind::NumSstReadPerLevel
+                | HistogramKind::NumLevelReadPerMultiget
                 | HistogramKind::RateLimiterWaitMicrosRead
                 | HistogramKind::RateLimiterWaitMicrosWrite
         )

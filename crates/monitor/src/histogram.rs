@@ -117,6 +117,35 @@ impl Cells {
     }
 }
 
+/// Values below this are counted one by one, in an [`Exact`].
+pub const EXACT: usize = 1024;
+
+/// Small values of one histogram in one shard, each with a cell of its own: adding one is one addition, and the rest of the histogram is
+/// made of it when somebody reads it.
+#[repr(align(64))]
+pub struct Exact([AtomicU64; EXACT]);
+
+impl Exact {
+    pub const fn new() -> Exact {
+        Exact([const { AtomicU64::new(0) }; EXACT])
+    }
+
+    /// Adds one value, for the one thread that writes; false if it is too large.
+    #[inline(always)]
+    pub fn add_alone(&self, value: u64) -> bool {
+        let Some(cell) = usize::try_from(value).ok().and_then(|value| self.0.get(value)) else {
+            return false;
+        };
+        cell.store(cell.load(Ordering::Relaxed).wrapping_add(1), Ordering::Relaxed);
+        true
+    }
+
+    /// Forgets all values.
+    pub fn clear(&self) {
+        self.0.iter().for_each(|cell| cell.store(0, Ordering::Relaxed));
+    }
+}
+
 /// The values of one histogram at one moment.
 ///
 /// ```
@@ -158,6 +187,21 @@ impl HistogramData {
         self.max = self.max.max(cells.max.load(Ordering::Relaxed));
         self.sum = self.sum.wrapping_add(cells.sum.load(Ordering::Relaxed));
         self.squares = self.squares.wrapping_add(cells.squares.load(Ordering::Relaxed));
+    }
+
+    /// Adds what one shard has of small values.
+    pub(crate) fn add_exact(&mut self, exact: &Exact) {
+        for (value, cell) in exact.0.iter().enumerate() {
+            let (value, count) = (value as u64, cell.load(Ordering::Relaxed));
+            if count > 0 {
+                self.buckets[bucket_of(value)] += count;
+                self.count += count;
+                self.min = self.min.min(value);
+                self.max = self.max.max(value);
+                self.sum = self.sum.wrapping_add(count.wrapping_mul(value));
+                self.squares = self.squares.wrapping_add(count.wrapping_mul(value * value));
+            }
+        }
     }
 
     /// How many values.

@@ -20,6 +20,8 @@ mod histograms;
 mod io_stats;
 mod perf;
 mod perf_metrics;
+mod purpose;
+mod read_counts;
 mod statistics;
 mod tickers;
 mod watch;
@@ -29,9 +31,11 @@ pub use histograms::HistogramKind;
 pub use io_stats::IoStats;
 pub use perf::{PerfContext, PerfLevel};
 pub use perf_metrics::PerfMetric;
-pub use statistics::{Local, Statistics, StatsLevel};
+pub use purpose::{ForPurpose, Purpose};
+pub use read_counts::{Counting, ReadCount};
+pub use statistics::{Counter, Local, Statistics, StatsLevel};
 pub use tickers::Ticker;
-pub use watch::{DetailedTimer, Monitor, PerfTimer, RestTimer, StatsTimer, Timer, Watch, Watching};
+pub use watch::{Asked, DetailedTimer, Monitor, PerfTimer, RestTimer, StatsTimer, Timer, Watch, Watching};
 
 /// An enumeration whose values have names, numbered from 0.
 macro_rules! names {

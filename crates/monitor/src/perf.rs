@@ -3,7 +3,8 @@
 //! Nothing is counted before some thread of the process has asked for its context or set its level: then every thread counts, at
 //! [`PerfLevel::COUNTS`] unless it set another. Source: RocksDB `monitoring/perf_context.cc`, `include/rocksdb/perf_level.h`.
 
-use crate::PerfMetric;
+use crate::read_counts::{ReadCount, ReadCounts};
+use crate::{Counting, PerfMetric};
 use std::cell::Cell;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,6 +19,8 @@ struct Apart<T>(T);
 thread_local! {
     static LEVEL: Cell<u8> = const { Cell::new(PerfLevel::COUNTS.0) };
     static METRICS: [Cell<u64>; PerfMetric::COUNT] = const { [const { Cell::new(0) }; PerfMetric::COUNT] };
+    /// Of lookups; beside `METRICS`, as in a shard of the statistics.
+    static READS: ReadCounts = const { ReadCounts::new() };
 }
 
 /// How much a thread counts for itself.
@@ -85,7 +88,9 @@ impl PerfContext {
     /// One counter. Times are nanoseconds.
     pub fn get(metric: PerfMetric) -> u64 {
         PerfContext::enable();
-        METRICS.with(|metrics| metrics[metric as usize].get())
+        let own = METRICS.with(|metrics| metrics[metric as usize].get());
+        let of_reads = ReadCount::ALL.iter().filter(|what| what.metrics().contains(&metric));
+        READS.with(|reads| of_reads.fold(own, |sum, what| sum.wrapping_add(reads.get(*what))))
     }
 
     /// True if the calling thread counts for itself.
@@ -111,7 +116,18 @@ impl PerfContext {
         });
     }
 
-    /// Of the calling thread's counters `metrics`, the sum.
+    /// Runs a lookup that the calling thread counts for itself, and nobody else.
+    #[inline(always)]
+    pub(crate) fn counted<T>(look_up: impl FnOnce(Counting<'_>) -> T) -> T {
+        READS.with(|reads| look_up(Counting(reads)))
+    }
+
+    /// Adds what a lookup counted.
+    pub(crate) fn add_reads(counts: &ReadCounts) {
+        READS.with(|reads| reads.add_all(counts));
+    }
+
+    /// Of the calling thread's counters `metrics`, which no lookup changes, the sum.
     pub(crate) fn sum(metrics: &[PerfMetric]) -> u64 {
         METRICS.with(|cells| {
             metrics.iter().map(|metric| cells[*metric as usize].get()).fold(0, u64::wrapping_add)
@@ -122,6 +138,7 @@ impl PerfContext {
     pub fn reset() {
         PerfContext::enable();
         METRICS.with(|metrics| metrics.iter().for_each(|cell| cell.set(0)));
+        READS.with(ReadCounts::clear);
     }
 
     /// `name = value` of all, or of those that are not 0, with commas between.

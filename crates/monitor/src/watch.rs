@@ -1,6 +1,10 @@
 //! [`Watch`]: whether one operation is counted, and where; passed down through the layers of the engine.
 
-use crate::{HistogramKind, Local, PerfContext, PerfLevel, PerfMetric, Statistics, Ticker};
+use crate::read_counts::ReadCounts;
+use crate::statistics::Quick;
+use crate::{
+    Counter, Counting, HistogramKind, Local, PerfContext, PerfLevel, PerfMetric, Statistics, Ticker,
+};
 use outcrop_env::{Clock, SystemClock};
 use std::sync::Arc;
 
@@ -32,6 +36,36 @@ impl Monitor {
         self.statistics.as_ref().is_some_and(|statistics| statistics.is_on()) || PerfContext::is_in_use()
     }
 
+    /// An operation begins that is to cost next to nothing where no times are measured. Its rare events ask [`Monitor::begin`].
+    #[inline(always)]
+    pub fn asked(&self) -> Asked<'_> {
+        if PerfContext::is_in_use() {
+            return Asked::More;
+        }
+        match self.statistics.as_deref().map(Statistics::quick_local) {
+            None | Some(Quick::Off) => Asked::Nobody,
+            Some(Quick::Ready(stats)) => Asked::Counts(stats),
+            Some(Quick::Timed(stats)) => Asked::Times(stats),
+            Some(Quick::No) => Asked::More,
+        }
+    }
+
+    /// Lets `read` count what it looks up, where that is wanted.
+    #[inline(always)]
+    pub fn counted<T>(&self, read: impl FnOnce(Counting<'_>) -> T) -> T {
+        let stats = match self.asked() {
+            Asked::Nobody => None,
+            Asked::Counts(stats) | Asked::Times(stats) => Some(stats),
+            Asked::More => return self.counted_for_all(read),
+        };
+        Counting::of(stats, read)
+    }
+
+    #[cold]
+    fn counted_for_all<T>(&self, read: impl FnOnce(Counting<'_>) -> T) -> T {
+        Watch::from(&self.begin()).counted(read)
+    }
+
     /// An operation begins.
     #[inline]
     pub fn begin(&self) -> Option<Watching<'_>> {
@@ -40,6 +74,18 @@ impl Monitor {
         }
         Watching::begin(self.statistics.as_deref(), &*self.clock)
     }
+}
+
+/// The watchers of an operation: the answer of [`Monitor::asked`].
+pub enum Asked<'m> {
+    /// Nobody.
+    Nobody,
+    /// Statistics alone, and no times.
+    Counts(Counter<'m>),
+    /// Statistics alone, and times of operations.
+    Times(Counter<'m>),
+    /// [`Monitor::begin`] tells.
+    More,
 }
 
 /// One operation that is counted.
@@ -83,6 +129,28 @@ impl<'w> Watch<'w> {
     #[inline]
     pub fn stats(self) -> Option<Local<'w>> {
         self.0?.stats
+    }
+
+    /// Lets `read` count what it looks up.
+    #[inline]
+    pub fn counted<T>(self, read: impl FnOnce(Counting<'_>) -> T) -> T {
+        let Some(watching) = self.0 else { return Counting::off(read) };
+        let counts_perf = watching.perf >= PerfLevel::COUNTS;
+        if watching.stats.is_none() && counts_perf {
+            return PerfContext::counted(read);
+        }
+        if !counts_perf && let Some(own) = watching.stats.and_then(Local::reads) {
+            return read(Counting(own));
+        }
+        let counts = ReadCounts::new();
+        let answer = read(Counting(&counts));
+        if counts_perf {
+            PerfContext::add_reads(&counts);
+        }
+        if let Some(stats) = watching.stats {
+            stats.add_reads(&counts);
+        }
+        answer
     }
 
     /// Adds `n` to a ticker.
@@ -192,6 +260,14 @@ impl Timer<'_> {
     #[inline]
     pub fn micros(self, kind: HistogramKind) {
         StatsTimer(self.0).micros(kind);
+    }
+
+    /// Adds the microseconds so far to several histograms.
+    pub fn micros_of<const N: usize>(self, kinds: [HistogramKind; N]) {
+        let tell = |stats: Local<'_>, nanos| {
+            kinds.into_iter().for_each(|kind| stats.record_time(kind, nanos / 1000))
+        };
+        self.0.stats(|stats| stats.has_timers(), tell);
     }
 
     /// Adds the nanoseconds so far to a ticker, at a level that measures times.

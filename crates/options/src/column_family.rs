@@ -179,7 +179,8 @@ pub struct ColumnFamilyOptions {
     pub blob_garbage_collection_force_threshold: f64,
     /// Bytes that a compaction reads at a time from a blob file it moves values out of. 0: one value. Default 0.
     pub blob_compaction_readahead_size: u64,
-    /// Which values written to blob files go to the block cache at once.
+    /// Which values written to blob files go at once to the cache that reads look for them in: the blob cache, or the block
+    /// cache if there is none.
     pub prepopulate_blob_cache: Prepopulate,
     /// First level whose tables refer to blob files; flush counts as level 0. Default 0.
     pub blob_file_starting_level: i32,

@@ -78,8 +78,8 @@ pub struct DbOptions {
     pub create_missing_column_families: bool,
     /// Fail if the database exists; default false.
     pub error_if_exists: bool,
-    /// A damaged or missing table fails the open; false lets the rest be read, and reads that need the table
-    /// fail. Default true.
+    /// A damaged or missing table fails the open, and stops writes where a compaction meets it; false lets the rest be read and written:
+    /// reads of what is damaged fail, and compactions leave the table alone. Default true.
     pub paranoid_checks: bool,
     /// Files kept open, 10 of them not tables; -1: all. Reads of tables that are not limited take no lock. Default -1.
     pub max_open_files: i32,

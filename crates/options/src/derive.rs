@@ -76,6 +76,25 @@ impl ColumnFamilyOptions {
         let number = numbers.split(':').nth(level).and_then(|number| number.parse::<i32>().ok());
         f64::from(number.unwrap_or(1).max(0))
     }
+
+    /// The new tables of compactions are read back and compared with what was written: `verify_output_flags` asks for some check of them.
+    /// Of RocksDB's checks each finds what the one here finds. Source: `VerifyOutputFlags`.
+    pub fn verifies_compactions(&self) -> bool {
+        const CHECKS: u64 = 0b111;
+        const LOCAL_COMPACTIONS: u64 = 1 << 10;
+        let flags = self.kept.number("verify_output_flags").unwrap_or(0);
+        flags & LOCAL_COMPACTIONS != 0 && flags & CHECKS != 0
+    }
+
+    /// Range deletions after which a memtable is flushed; 0: however many. Source: `memtable_max_range_deletions`.
+    pub fn max_range_deletions(&self) -> u32 {
+        self.kept.number("memtable_max_range_deletions").unwrap_or(0) as u32
+    }
+
+    /// Capacity in bytes of the cache for values in blob files that a string of options asks for. Source: `blob_cache`.
+    pub fn blob_cache_bytes(&self) -> Option<usize> {
+        self.kept.number("blob_cache").and_then(|bytes| usize::try_from(bytes).ok())
+    }
 }
 
 #[cfg(test)]
@@ -130,5 +149,16 @@ mod tests {
         assert_eq!(periodic_compaction_seconds(&options, false), 60);
         options.compaction_style = CompactionStyle::Fifo;
         assert_eq!((ttl(&options), periodic_compaction_seconds(&options, true)), (60, 0));
+    }
+
+    #[test]
+    fn outputs_are_verified_if_a_check_and_local_compactions_are_asked_for() {
+        let verifies = |flags: u32| {
+            let mut options = ColumnFamilyOptions::default();
+            options.kept.set(crate::kept::CF_KEPT, "verify_output_flags", &flags.to_string()).unwrap();
+            options.verifies_compactions()
+        };
+        assert!([1 << 10 | 1, 1 << 10 | 2, 1 << 10 | 4, u32::MAX].into_iter().all(verifies));
+        assert!(![0, 7, 1 << 10, 1 << 11 | 7].into_iter().any(verifies));
     }
 }

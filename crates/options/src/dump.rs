@@ -13,11 +13,29 @@ pub fn database(options: &DbOptions) -> Vec<String> {
     pairs(DB_ROWS, options, DB_KEPT, &options.kept).map(|(name, value)| line(name, &value)).collect()
 }
 
+/// The objects of a column family as its lines have them; options do not know them.
+#[derive(Default)]
+pub struct Objects {
+    /// Name of the option and of its object.
+    pub named: Vec<(&'static str, String)>,
+    /// The block cache: where it is in memory, and its capacity in bytes and whether that is strict.
+    pub block_cache: Option<(usize, usize, bool)>,
+}
+
 /// One line for each option of a column family, and one text of many lines with those of its tables.
-pub fn column_family(name: &str, options: &ColumnFamilyOptions) -> Vec<String> {
+pub fn column_family(name: &str, options: &ColumnFamilyOptions, objects: &Objects) -> Vec<String> {
     let mut lines = vec![format!("--------------- Options for column family [{name}]:")];
+    lines.extend(objects.named.iter().map(|(name, text)| line(name, text)));
+    lines.push(line("table_factory", "BlockBasedTable"));
     let own = pairs(CF_ROWS, options, CF_KEPT, &options.kept);
-    for (name, value) in own {
+    for (name, value) in own.filter(|(name, _)| objects.named.iter().all(|(known, _)| known != name)) {
+        if name == "max_bytes_for_level_multiplier_additional" {
+            let numbers = value.split(':').enumerate();
+            lines.extend(numbers.map(|(level, number)| {
+                line(&format!("max_bytes_for_level_multiplier_addtl[{level}]"), number)
+            }));
+            continue;
+        }
         match value.strip_prefix('{').and_then(|fields| fields.strip_suffix('}')) {
             Some(fields) => lines.extend(fields.split(';').filter_map(|pair| {
                 let (field, value) = pair.split_once('=')?;
@@ -29,6 +47,17 @@ pub fn column_family(name: &str, options: &ColumnFamilyOptions) -> Vec<String> {
     let mut tables = "           table_factory options: ".to_string();
     for (name, value) in pairs(TABLE_ROWS, &options.table, TABLE_KEPT, &options.table.kept) {
         let _ = writeln!(tables, "  {name}: {value}");
+    }
+    match objects.block_cache {
+        None => tables += "  block_cache: (nil)\n",
+        Some((place, capacity, strict)) => {
+            let strict = u8::from(strict);
+            let _ = writeln!(
+                tables,
+                "  block_cache: {place:#x}\n  block_cache_name: Outcrop\n  block_cache_options:"
+            );
+            let _ = writeln!(tables, "    capacity : {capacity}\n    strict_capacity_limit : {strict}");
+        }
     }
     lines.push(tables);
     lines
@@ -71,9 +100,16 @@ const NUMBERED: &[(&str, &[&str])] = &[
     ("prepopulate_block_cache", &["kDisable", "kFlushOnly", "kFlushAndCompaction"]),
 ];
 
+/// Flags that RocksDB prints as words.
+const WORDS: &[&str] =
+    &["enabled", "enable_blob_files", "enable_blob_garbage_collection", "enable_blob_direct_write"];
+
 /// A value as LOG has it, of a value as OPTIONS has it.
 fn as_printed(name: &str, value: String) -> String {
     match value.as_str() {
+        "true" | "false" if WORDS.contains(&name) => return value,
+        "kNoCompression" => return "NoCompression".to_string(),
+        "kDisableCompressionOption" => return "Disabled".to_string(),
         "true" => return "1".to_string(),
         "false" => return "0".to_string(),
         _ => {}
@@ -98,7 +134,15 @@ mod tests {
     fn flags_and_enumerations_are_numbers() {
         let mut options = ColumnFamilyOptions { ttl: 86_400, ..ColumnFamilyOptions::default() };
         options.table.format_version = 4;
-        let lines = column_family("default", &options);
+        let objects = Objects {
+            named: vec![
+                ("merge_operator", "None".to_string()),
+                ("table_properties_collectors", "Mine;".to_string()),
+            ],
+            block_cache: Some((0x7f00, 1 << 20, true)),
+        };
+        let lines = column_family("default", &options, &objects);
+        assert_eq!(lines.iter().filter(|line| line.contains(".merge_operator:")).count(), 1);
         let text = lines.join("\n");
         for expected in [
             "--------------- Options for column family [default]:",
@@ -110,6 +154,15 @@ mod tests {
             "  data_block_index_type: 0\n",
             "  data_block_hash_table_util_ratio: 0.750000\n",
             "  checksum: 4\n",
+            "Options.merge_operator: None\n",
+            "Options.table_properties_collectors: Mine;\n",
+            "Options.table_factory: BlockBasedTable\n",
+            "Options.max_bytes_for_level_multiplier_addtl[6]: 1\n",
+            "Options.enable_blob_files: false\n",
+            "Options.blob_compression_type: NoCompression\n",
+            "Options.bottommost_compression: Disabled\n",
+            "Options.compression_opts.enabled: false\n",
+            "  block_cache: 0x7f00\n  block_cache_name: Outcrop\n  block_cache_options:\n    capacity : 1048576\n    strict_capacity_limit : 1\n",
         ] {
             assert!(text.contains(expected), "{expected} is not in\n{text}");
         }

@@ -1,8 +1,10 @@
 //! Options of RocksDB without a field of their own: taken, kept, and written back to the OPTIONS file.
 //!
-//! A few act through their texts: those of LOG (`info_log_level`, `max_log_file_size`, `log_file_time_to_roll`, `db_log_dir`), `max_background_flushes`
+//! Some act through their texts: those of LOG (`info_log_level`, `max_log_file_size`, `log_file_time_to_roll`, `db_log_dir`), `max_background_flushes`
 //! and `max_background_compactions`, `daily_offpeak_time_utc`, `max_bytes_for_level_multiplier_additional`, `rate_limiter_bytes_per_sec`,
-//! `metadata_cache_options`, `sst_partitioner_factory`. On the others nothing acts.
+//! `metadata_cache_options`, `sst_partitioner_factory`, `blob_cache`, `max_file_opening_threads`, `max_write_batch_group_size_bytes`,
+//! `memtable_max_range_deletions`, `verify_output_flags`, `db_host_id`, `flush_verify_memtable_count`,
+//! `compaction_verify_record_count`, `verify_manifest_content_on_close`, and those of automatic readahead. On the others nothing acts.
 //!
 //! A program that goes back to RocksDB finds in its OPTIONS file what it had set. Each row says why it may be left without
 //! effect; what would change results or durability is [`Fate::Refused`]: read, kept, and refused when a database is opened with
@@ -56,6 +58,8 @@ pub enum Kind {
     Object,
     /// An object by any name, of which there is none here.
     Name,
+    /// A cache: none, or its capacity in bytes, by itself or among options of RocksDB's caches.
+    Cache,
     /// A partitioner: none, or the one that RocksDB has.
     Partitioner,
     /// Fields in braces, each one of the same words.
@@ -237,6 +241,13 @@ impl Kind {
             }
             // Where one is given as an object, it counts; by a name none is made.
             Kind::Name => Some(default.to_string()),
+            Kind::Cache if text.is_empty() || text == "nullptr" => Some(default.to_string()),
+            Kind::Cache => {
+                let mut fields = text.trim_matches(['{', '}']).split(';');
+                let capacity =
+                    fields.find_map(|field| field.trim().strip_prefix("capacity=")).unwrap_or(text);
+                u64::parse(capacity).map(|bytes| bytes.print())
+            }
             Kind::Partitioner => partitioner(current, text),
             Kind::Fields(fields, words) => of_fields(fields, words, current, text),
         }
@@ -423,7 +434,7 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
 
 /// Of a column family.
 pub static CF_KEPT: &[KeptRow] = kept_rows! {
-    fixed newer Unwritten "blob_cache" Kind::Text, "";
+    fixed newer Unwritten "blob_cache" Kind::Cache, "";
     mutable newer Written "block_protection_bytes_per_key" Kind::Byte, "0";
     fixed old Written "bloom_locality" Kind::Number32, "0";
     fixed old Written "compaction_filter" Kind::Object, "nullptr";
@@ -539,6 +550,9 @@ mod tests {
             ("report_bg_io_stats", "1", "true"),
             ("last_level_temperature", "kWarm", "kWarm"),
             ("max_bytes_for_level_multiplier_additional", "1:2k", "1:2048"),
+            ("blob_cache", "1M", "1048576"),
+            ("blob_cache", "{capacity=2k;num_shard_bits=4;}", "2048"),
+            ("blob_cache", "nullptr", ""),
         ] {
             assert!(kept.set(CF_KEPT, name, text).unwrap(), "{name}");
             let row = CF_KEPT.iter().find(|row| row.name == name).unwrap();

@@ -46,6 +46,7 @@ fn run(value_len: usize, count: u64) {
         merge_operator_name: None,
         db_id: "bench".into(),
         session_id: "BENCH".into(),
+        host_id: String::new(),
         file_number: 1,
         creation_time: 0,
         oldest_key_time: 0,
@@ -83,7 +84,10 @@ fn run(value_len: usize, count: u64) {
                 expected_unique_id: None,
                 largest_seqno: SeqNum::ZERO,
                 prefix_extractor: None,
+                auto_readahead: Default::default(),
                 monitor: outcrop_monitor::Monitor::none(),
+                placement: Default::default(),
+                pace: None,
             },
         )
         .unwrap(),
@@ -105,7 +109,7 @@ fn run(value_len: usize, count: u64) {
     for i in 0..count {
         let key = key(scramble(i, count));
         let lookup = LookupKey::new(&key);
-        if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
+        if table.may_contain(lookup.hash, outcrop_monitor::Counting::OFF) {
             table
                 .get(&lookup, SeqNum::MAX, Loading::Kept, |_, _, value, _| {
                     hits += u64::from(black_box(value).len() == value_len);

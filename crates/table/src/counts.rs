@@ -2,39 +2,25 @@
 //!
 //! Source: RocksDB `table/block_based/block_based_table_reader.cc`, `table/block_fetcher.cc`.
 
+use crate::format::FOOTER_LEN;
+use crate::placement::Placement;
 use crate::source::Form;
 use outcrop_cache::Pinned;
-use outcrop_monitor::{DetailedTimer, HistogramKind, IoStats, PerfMetric, PerfTimer, Ticker, Timer, Watch};
+use outcrop_monitor::{
+    Counting, DetailedTimer, HistogramKind, IoStats, PerfMetric, PerfTimer, Purpose, ReadCount, Ticker,
+    Timer, Watch,
+};
 
 /// A block was in the cache.
-#[inline]
-pub fn hit(watch: Watch<'_>, form: Form, bytes: usize) {
-    let (of_kind, bytes) = (
-        match form {
-            Form::Data => Ticker::BlockCacheDataHit,
-            Form::Index => Ticker::BlockCacheIndexHit,
-            Form::Plain => Ticker::BlockCacheFilterHit,
-        },
-        bytes as u64,
-    );
-    if let Some(stats) = watch.stats() {
-        stats.count(Ticker::BlockCacheHit, 1);
-        stats.count(of_kind, 1);
-        stats.count(Ticker::BlockCacheBytesRead, bytes);
-    }
-    watch.perf(PerfMetric::BlockCacheHitCount, 1);
-    watch.perf(PerfMetric::BlockCacheReadByte, bytes);
-    match form {
-        Form::Data => {}
-        Form::Index => {
-            watch.perf(PerfMetric::BlockCacheIndexHitCount, 1);
-            watch.perf(PerfMetric::BlockCacheIndexReadByte, bytes);
-        }
-        Form::Plain => {
-            watch.perf(PerfMetric::BlockCacheFilterHitCount, 1);
-            watch.perf(PerfMetric::BlockCacheFilterReadByte, bytes);
-        }
-    }
+#[inline(always)]
+pub fn hit(counting: Counting<'_>, form: Form, bytes: usize) {
+    let (hit, bytes_hit) = match form {
+        Form::Data => (ReadCount::DataHit, ReadCount::DataHitBytes),
+        Form::Index => (ReadCount::IndexHit, ReadCount::IndexHitBytes),
+        Form::Plain => (ReadCount::FilterHit, ReadCount::FilterHitBytes),
+    };
+    counting.add(hit, 1);
+    counting.add(bytes_hit, bytes as u64);
 }
 
 /// A block was not in the cache.
@@ -68,18 +54,50 @@ pub fn inserted(watch: Watch<'_>, form: Form, placed: &Pinned) {
     }
 }
 
-/// `bytes` were read from a table.
-pub fn read(watch: Watch<'_>, timer: Timer<'_>, bytes: usize) {
+/// A read asked the file of a table for `bytes`.
+///
+/// Source: RocksDB `file/random_access_file_reader.cc`, `RecordIOStats`.
+fn asked_file(watch: Watch<'_>, placement: &Placement, bytes: usize) {
     IoStats::add_read(bytes as u64);
-    timer.micros(HistogramKind::SstReadMicros);
+    let Some(stats) = watch.stats() else { return };
+    let (count, of_bytes) = match placement.is_in_last_level() {
+        true => (Ticker::LastLevelReadCount, Ticker::LastLevelReadBytes),
+        false => (Ticker::NonLastLevelReadCount, Ticker::NonLastLevelReadBytes),
+    };
+    stats.count_all([(count, 1), (of_bytes, bytes as u64)]);
+}
+
+/// The footer of a table was read, which tells where its blocks are.
+pub fn read_at_end(watch: Watch<'_>, placement: &Placement) {
+    asked_file(watch, placement, FOOTER_LEN);
+}
+
+/// `bytes` were read from a table.
+pub fn read(watch: Watch<'_>, timer: Timer<'_>, placement: &Placement, bytes: usize) {
+    asked_file(watch, placement, bytes);
+    timer.micros_of([HistogramKind::SstReadMicros, time_of_reads(Purpose::current())]);
     timer.perf_nanos(PerfMetric::BlockReadTime);
     watch.perf(PerfMetric::BlockReadCount, 1);
     watch.perf(PerfMetric::BlockReadByte, bytes as u64);
 }
 
+/// The histogram of reads for a purpose.
+///
+/// Source: RocksDB `file/random_access_file_reader.cc`, `GetFileReadHistograms`.
+fn time_of_reads(purpose: Purpose) -> HistogramKind {
+    match purpose {
+        Purpose::Get => HistogramKind::FileReadGetMicros,
+        Purpose::Multiget => HistogramKind::FileReadMultigetMicros,
+        Purpose::Iterate => HistogramKind::FileReadDbIteratorMicros,
+        Purpose::Flush => HistogramKind::FileReadFlushMicros,
+        Purpose::Compaction => HistogramKind::FileReadCompactionMicros,
+        Purpose::Open => HistogramKind::FileReadDbOpenMicros,
+    }
+}
+
 /// `bytes` were read from a table together with others: how long it took is nobody's.
-pub fn read_in_batch(watch: Watch<'_>, bytes: usize) {
-    IoStats::add_read(bytes as u64);
+pub fn read_in_batch(watch: Watch<'_>, placement: &Placement, bytes: usize) {
+    asked_file(watch, placement, bytes);
     watch.perf(PerfMetric::BlockReadCount, 1);
     watch.perf(PerfMetric::BlockReadByte, bytes as u64);
 }
@@ -128,34 +146,36 @@ pub enum Asked {
     Key,
     /// Its prefix, for whole keys are not in the filter.
     PrefixOfKey,
-    /// The prefix that a seek stays within.
-    PrefixOfSeek,
 }
 
 /// A filter was asked, and did not rule the table out, or did.
-#[inline]
-pub fn asked_filter(watch: Watch<'_>, about: Asked, may_contain: bool) {
-    if let Some(stats) = watch.stats() {
-        match (about, may_contain) {
-            (Asked::Key, true) => stats.count(Ticker::BloomFilterFullPositive, 1),
-            (Asked::Key, false) => stats.count(Ticker::BloomFilterUseful, 1),
-            (Asked::PrefixOfKey, _) => {
-                stats.count(Ticker::BloomFilterPrefixChecked, 1);
-                stats.count(Ticker::BloomFilterPrefixUseful, u64::from(!may_contain));
-            }
-            // RocksDB counts these by level, which a table does not know.
-            (Asked::PrefixOfSeek, _) => {}
-        }
-    }
-    let metric = if may_contain { PerfMetric::BloomSstHitCount } else { PerfMetric::BloomSstMissCount };
-    watch.perf(metric, 1);
+#[inline(always)]
+pub fn asked_filter(counting: Counting<'_>, about: Asked, may_contain: bool) {
+    let what = match (about, may_contain) {
+        (Asked::Key, true) => ReadCount::FilterPositive,
+        (Asked::Key, false) => ReadCount::FilterUseful,
+        (Asked::PrefixOfKey, true) => ReadCount::PrefixPositive,
+        (Asked::PrefixOfKey, false) => ReadCount::PrefixUseful,
+    };
+    counting.add(what, 1);
 }
 
-/// A filter, of whole keys or of prefixes, let a lookup through that found its key.
-#[inline]
-pub fn was_right(watch: Watch<'_>, of_keys: bool) {
-    watch.count(
-        if of_keys { Ticker::BloomFilterFullTruePositive } else { Ticker::BloomFilterPrefixTruePositive },
-        1,
-    );
+/// A filter was asked about the prefix that a seek stays within.
+pub fn asked_filter_of_seek(counting: Counting<'_>, placement: &Placement, may_contain: bool) {
+    let what = match (placement.is_in_last_level(), may_contain) {
+        (false, true) => ReadCount::SeekPositive,
+        (false, false) => ReadCount::SeekUseful,
+        (true, true) => ReadCount::LastLevelSeekPositive,
+        (true, false) => ReadCount::LastLevelSeekUseful,
+    };
+    counting.add(what, 1);
+}
+
+/// The count of a lookup that found its key in a table: its filter was right, if it has one, of whole keys or of prefixes.
+pub fn right(filter_has_whole_keys: Option<bool>) -> ReadCount {
+    match filter_has_whole_keys {
+        Some(true) => ReadCount::FilterRight,
+        Some(false) => ReadCount::PrefixRight,
+        None => ReadCount::Nothing,
+    }
 }

@@ -13,12 +13,12 @@ use crate::block::{self, AHEAD, Cursor, write_plain_frame};
 use crate::format::BlockHandle;
 use crate::index::IndexView;
 use crate::readahead::Readahead;
-use crate::reader::{BlockPlace, Loading, Reading, TableReader};
+use crate::reader::{BlockPlace, Loading, Reading, TableReader, over_strict_capacity};
 use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Error, PrefixExtractor, Result};
-use outcrop_cache::Pinned;
+use outcrop_cache::{Charge, Pinned, Role};
 use outcrop_env::{BatchRead, Pace};
-use outcrop_monitor::Watch;
+use outcrop_monitor::{Purpose, Watch};
 use std::cmp::Ordering;
 use std::ops::{Deref, Range};
 use std::sync::Arc;
@@ -32,7 +32,15 @@ pub struct TableIterOptions {
     pub readahead_bytes: usize,
     /// Reads ahead wait for their tokens.
     pub pace: Option<Arc<Pace>>,
+    /// A job of the database's iterates. A cache that is charged for iterators then makes room for this one, which fails otherwise if
+    /// there is none.
+    pub for_job: bool,
 }
+
+/// Bytes that an iterator takes beside its buffers: it, and its place among the sources of a merged iterator.
+const ITERATOR_BYTES: usize = size_of::<TableIter>() + 512;
+/// Of a cache that is charged for what is read ahead, the part that a stretch of it may take.
+const READAHEAD_PART: usize = 512;
 
 /// Room for a key from the start: longer than most.
 const KEY_BYTES: usize = 64;
@@ -86,17 +94,30 @@ pub struct TableIter {
     prefetched: usize,
     /// The seek that goes in steps, between the first of them and the last.
     pending: Option<PendingSeek>,
+    /// Its memory, if the cache is charged for it.
+    charge: Option<Charge>,
+    /// Bytes of it that are for a block of its own.
+    own_bytes: usize,
     /// The last field: it may hold the cache that the blocks above are pinned in, which has to outlive their pins.
     table: Arc<TableReader>,
 }
 
 impl TableIter {
     pub(crate) fn new(table: Arc<TableReader>, options: TableIterOptions) -> TableIter {
-        let index = {
-            let watching = table.source().monitor.begin();
-            table.pin_index(Reading { loading: options.loading, watch: Watch::from(&watching) })
+        let role = if options.for_job { Role::Jobs } else { Role::Iterators };
+        let mut charge = table.source().cache.as_ref().and_then(|cache| Charge::of(cache, role));
+        let has_room = charge.as_mut().is_none_or(|charge| charge.try_set(ITERATOR_BYTES));
+        let index = if has_room {
+            let loading = options.loading;
+            table.source().monitor.counted(|counting| table.pin_index(Reading { loading, counting }))
+        } else {
+            Err(over_strict_capacity())
         };
-        let readahead = Readahead::new(options.readahead_bytes, options.pace.clone());
+        let most = charge.as_ref().map(|charge| charge.cache().capacity() / READAHEAD_PART);
+        let paced = || options.loading.pace(table.source().pace.as_deref()).map(Arc::new);
+        let pace = options.pace.clone().or_else(paced);
+        let readahead = Readahead::new(options.readahead_bytes, table.auto_readahead(), pace)
+            .at_most(most.unwrap_or(usize::MAX));
         TableIter {
             table,
             options,
@@ -110,6 +131,44 @@ impl TableIter {
             moved_to: usize::MAX,
             prefetched: usize::MAX,
             pending: None,
+            charge,
+            own_bytes: 0,
+        }
+    }
+
+    /// Charges what it needs to read ahead. Without room for that it drops the bytes that it had read ahead, and does not.
+    fn may_read_ahead(&mut self) -> bool {
+        let Some(charge) = &mut self.charge else { return true };
+        let bytes = ITERATOR_BYTES + self.own_bytes;
+        let direct = self.table.source().file.is_direct();
+        if charge.try_set_spare(bytes + self.readahead.bytes_to_come(direct)) {
+            return true;
+        }
+        self.readahead.stop();
+        charge.set(bytes);
+        false
+    }
+
+    /// Counts a block that it is to be on, if that is one of the cache's. False if iterators keep too many.
+    #[cold]
+    fn may_pin(&mut self, frame: &Frame) -> bool {
+        let bytes = match frame {
+            Frame::Pinned(pinned) if !pinned.is_standalone() || self.options.loading.keeps() => pinned.len(),
+            Frame::Pinned(_) | Frame::Own(_) => 0,
+        };
+        self.charge.as_mut().is_none_or(|charge| charge.try_pin(bytes))
+    }
+
+    /// Charges the memory of a block that is in no cache, and is as large as any that it had.
+    fn charge_own(&mut self, frame: &Frame) {
+        let len = match frame {
+            Frame::Pinned(pinned) if pinned.is_standalone() && !self.options.loading.keeps() => pinned.len(),
+            Frame::Own(bytes) => bytes.capacity(),
+            Frame::Pinned(_) => 0,
+        };
+        if let Some(charge) = self.charge.as_mut().filter(|_| len > self.own_bytes) {
+            charge.set(charge.bytes() - self.own_bytes + len);
+            self.own_bytes = len;
         }
     }
 
@@ -134,6 +193,12 @@ impl TableIter {
     #[inline]
     pub fn value(&self) -> &[u8] {
         self.cursor.as_ref().expect("valid iterator").value()
+    }
+
+    /// The length of the value. Meaningful while valid.
+    #[inline(always)]
+    pub fn value_len(&self) -> usize {
+        self.cursor.as_ref().map_or(0, |cursor| cursor.value_range().len())
     }
 
     /// The cached block the value lies in, if it is in one.
@@ -209,8 +274,9 @@ impl TableIter {
     #[inline]
     pub fn enter_if_cached(&mut self) -> bool {
         let Some(place) = self.block_to_enter() else { return true };
-        let watching = self.table.source().monitor.begin();
-        let Some(found) = self.table.cached_at(place, Watch::from(&watching)) else { return false };
+        let table = &self.table;
+        let found = table.source().monitor.counted(|counting| table.cached_at(place, counting));
+        let Some(found) = found else { return false };
         block::prefetch_directory(&found);
         self.enter_pending(place, found);
         true
@@ -225,9 +291,12 @@ impl TableIter {
 
     /// The missing block, from what was read. None after an error: the last step then reads it again and reports its own.
     pub fn loaded_block(&self, stored: &[u8]) -> Option<Pinned> {
-        let watching = self.table.source().monitor.begin();
-        let reading = Reading { loading: self.options.loading, watch: Watch::from(&watching) };
-        self.table.loaded_at(self.block_to_enter()?, stored, reading).ok()
+        let place = self.block_to_enter()?;
+        let loading = self.options.loading;
+        self.table
+            .source()
+            .monitor
+            .counted(|counting| self.table.loaded_at(place, stored, Reading { loading, counting }).ok())
     }
 
     /// Enters the block that was missing.
@@ -442,7 +511,7 @@ impl TableIter {
         match self.load(number, handle) {
             Ok(frame) => {
                 self.take(number, frame);
-                true
+                self.cursor.is_some()
             }
             Err(error) => {
                 self.status = Err(error);
@@ -457,6 +526,10 @@ impl TableIter {
         self.drop_block();
         self.status = Ok(());
         self.block = number;
+        if self.charge.is_some() && !self.may_pin(&frame) {
+            self.status = Err(over_strict_capacity());
+            return;
+        }
         self.readahead.entered(number);
         let key = std::mem::take(&mut self.spare.1);
         self.cursor = Some(Cursor::with_key_buffer(frame, key));
@@ -474,23 +547,40 @@ impl TableIter {
     }
 
     fn load(&mut self, number: usize, handle: BlockHandle) -> Result<Frame> {
-        let watching = self.table.source().monitor.begin();
-        let reading = Reading { loading: self.options.loading, watch: Watch::from(&watching) };
-        if let Some(found) = self.table.cached_block(handle, reading.watch) {
-            return Ok(Frame::Pinned(found));
+        let table = &self.table;
+        let found = table.source().monitor.counted(|counting| table.cached_block(handle, counting));
+        match found {
+            Some(found) => Ok(Frame::Pinned(found)),
+            None => {
+                let frame = self.load_missing(number, handle)?;
+                self.charge_own(&frame);
+                Ok(frame)
+            }
         }
-        if !self.readahead.is_wanted(number) {
-            return Ok(Frame::Pinned(self.table.load_block(handle, reading)?));
+    }
+
+    #[cold]
+    fn load_missing(&mut self, number: usize, handle: BlockHandle) -> Result<Frame> {
+        let _reading = Purpose::Iterate.begin_if_none();
+        let loading = self.options.loading;
+        let wanted = self.readahead.is_wanted(number) && self.may_read_ahead();
+        let monitor = &self.table.source().monitor;
+        if !wanted {
+            let block =
+                monitor.counted(|counting| self.table.load_block(handle, Reading { loading, counting }))?;
+            return Ok(Frame::Pinned(block));
         }
-        self.table.source().check_load(reading)?;
+        self.table.source().check_load(loading)?;
+        let watching = monitor.begin();
+        let watch = Watch::from(&watching);
         let index = IndexView::new(self.index.as_ref().map_err(Error::clone)?);
-        let stored = self.readahead.stored(self.table.source(), &index, number, reading.watch)?;
-        if self.options.loading.keeps() {
-            return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, reading)?));
+        let stored = self.readahead.stored(self.table.source(), &index, number, watch)?;
+        if loading.keeps() {
+            return Ok(Frame::Pinned(self.table.frame_stored(handle, stored, loading, watch)?));
         }
         let mut own = std::mem::take(&mut self.spare.0);
         let mut buffer = Vec::new();
-        let contents = self.table.source().unpack(handle, stored, &mut buffer, reading.watch)?;
+        let contents = self.table.source().unpack(handle, stored, &mut buffer, watch)?;
         write_plain_frame(contents, &mut own)
             .map_err(|error| self.table.source().block_error(handle, &error))?;
         Ok(Frame::Own(own))

@@ -19,6 +19,7 @@ mod block_builder;
 mod block_sink;
 mod compress;
 mod counts;
+mod damaged;
 mod filter;
 mod format;
 mod hash_index;
@@ -26,6 +27,7 @@ mod index;
 mod index_writer;
 mod iter;
 mod meta_blocks;
+mod placement;
 mod prefixes;
 mod properties;
 mod range_del;
@@ -38,9 +40,12 @@ mod walk;
 mod writer;
 
 pub use block_sink::StoredBlocks;
+pub use damaged::{DamagedTable, ExpectedTable, TableEntries, TablePart};
 pub use iter::{TableIter, TableIterOptions};
+pub use placement::Placement;
 pub use properties::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableProperties};
 pub use range_del::RangeTombstone;
+pub use readahead::AutoReadahead;
 pub use reader::{
     BlockPlace, Loading, Reading, TableReader, TableReaderOptions, prefetch_directory, prefetch_entry,
 };

@@ -1,7 +1,7 @@
 //! The blocks that are read and checked once, when a table is opened: metaindex, properties, features,
 //! sequence numbers, range tombstones, filter.
 
-use crate::filter::{FilterContents, Residence, TableFilter};
+use crate::filter::{FILTER_NAME, FilterContents, Residence, TableFilter};
 use crate::format::{BlockHandle, TRAILER_LEN, corruption, not_supported, verify_block};
 use crate::index::IndexCoding;
 use crate::properties::{GLOBAL_SEQNO, TableProperties, decode_pairs};
@@ -14,8 +14,6 @@ use outcrop_base::{Comparator, Error, Result, SeqNum};
 use outcrop_env::ReadFile;
 use outcrop_monitor::Watch;
 
-/// The name that all built-in filters share.
-const FILTER_NAME: &str = "rocksdb.BuiltinBloomFilter";
 /// Names in the properties of tables whose codecs mean what they mean here.
 const COMPRESSION_MANAGERS: [&str; 2] = ["", "BuiltinV2"];
 /// Codec numbers from here on are those of custom managers.
@@ -38,6 +36,11 @@ impl MetaBlocks {
             Ok((String::from_utf8_lossy(&name).into_owned(), handle))
         };
         pairs.into_iter().map(handle_of).collect::<Result<_>>().map(MetaBlocks)
+    }
+
+    /// All of them.
+    pub fn iter(&self) -> impl Iterator<Item = &(String, BlockHandle)> {
+        self.0.iter()
     }
 
     /// The block with this name.
@@ -197,8 +200,7 @@ pub fn open_filter(
     if !contents.whole_keys && contents.prefixes.is_none() {
         return Ok(None);
     }
-    let residence =
-        Residence { charged: options.cache_index_and_filter_blocks, insist: options.hold_in_cache };
+    let residence = Residence { charged: options.caches_meta_blocks(), insist: options.hold_in_cache };
     if let Some(handle) = blocks.find(&format!("fullfilter.{FILTER_NAME}")) {
         return TableFilter::full(source, handle, contents, residence).map(Some);
     }

@@ -14,24 +14,63 @@ use crate::source::BlockSource;
 use outcrop_base::Result;
 use outcrop_env::{IoKind, Pace, PendingRead};
 use outcrop_monitor::Watch;
+use outcrop_options::BlockBasedTableOptions;
 use std::sync::Arc;
 
-/// First size of a stretch, in bytes.
+/// First size of a stretch, in bytes, if no option says otherwise.
 const MIN_BYTES: usize = 16 << 10;
 /// Largest stretch read at a time from a direct file, whatever is asked for.
 const MOST_DIRECT: usize = 64 << 20;
-/// Largest size it grows to on its own, and largest of a buffered file, in bytes.
+/// Largest size it grows to on its own if no option says otherwise, and largest of a buffered file, in bytes.
 const MAX_BYTES: usize = 256 << 10;
 /// From this size on the next stretch is read before it is wanted: an iterator that came so far goes on.
 const AHEAD_FROM: usize = 64 << 10;
-/// Sequential loads before reading ahead starts.
-const LOADS_BEFORE: u32 = 2;
+/// Sequential loads before reading ahead starts, if no option says otherwise.
+const LOADS_BEFORE: u64 = 2;
+
+/// How iterators read ahead that nobody told how far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AutoReadahead {
+    /// First size of a stretch, in bytes; 0: none is read ahead.
+    first: usize,
+    /// Largest size, in bytes; 0: none is read ahead.
+    most: usize,
+    /// Sequential loads before.
+    loads_before: u64,
+}
+
+impl Default for AutoReadahead {
+    fn default() -> AutoReadahead {
+        AutoReadahead { first: MIN_BYTES, most: MAX_BYTES, loads_before: LOADS_BEFORE }
+    }
+}
+
+impl AutoReadahead {
+    /// As the options of tables say: `initial_auto_readahead_size`, `max_auto_readahead_size`, `num_file_reads_for_auto_readahead`.
+    pub fn of(table: &BlockBasedTableOptions) -> AutoReadahead {
+        let number = |name, default: usize| {
+            table.kept.number(name).map_or(default, |number| usize::try_from(number).unwrap_or(usize::MAX))
+        };
+        let most = number("max_auto_readahead_size", MAX_BYTES).min(MOST_DIRECT);
+        AutoReadahead {
+            first: number("initial_auto_readahead_size", MIN_BYTES).min(most),
+            most,
+            loads_before: table.kept.number("num_file_reads_for_auto_readahead").unwrap_or(LOADS_BEFORE),
+        }
+    }
+
+    fn is_off(&self) -> bool {
+        self.first == 0 || self.most == 0
+    }
+}
 
 /// The stretches of one iterator.
 #[derive(Default)]
 pub struct Readahead {
     /// Bytes of a stretch that the user asked for; 0: grows with sequential access.
     asked: usize,
+    /// How it grows.
+    auto: AutoReadahead,
     /// Bytes of the last stretch.
     size: usize,
     bytes: Vec<u8>,
@@ -41,7 +80,7 @@ pub struct Readahead {
     hinted: u64,
     /// Block that follows the last one entered, and how many were loaded in a row.
     expected: usize,
-    in_a_row: u32,
+    in_a_row: u64,
     /// Reads ahead wait for its tokens.
     pace: Option<Arc<Pace>>,
 }
@@ -61,9 +100,9 @@ struct Stretch {
 }
 
 impl Readahead {
-    /// Reads stretches of `asked` bytes from the first block on; 0: once access is sequential, and growing.
-    pub fn new(asked: usize, pace: Option<Arc<Pace>>) -> Readahead {
-        Readahead { asked, pace, ..Readahead::default() }
+    /// Reads stretches of `asked` bytes from the first block on; 0: once access is sequential, and growing, as `auto` says.
+    pub fn new(asked: usize, auto: AutoReadahead, pace: Option<Arc<Pace>>) -> Readahead {
+        Readahead { asked, auto, pace, ..Readahead::default() }
     }
 
     /// Block `number` was entered.
@@ -75,7 +114,29 @@ impl Readahead {
     /// Whether block `number`, which must be loaded, is to come from a stretch.
     pub fn is_wanted(&mut self, number: usize) -> bool {
         self.in_a_row = if number == self.expected { self.in_a_row + 1 } else { 0 };
-        self.asked > 0 || self.in_a_row >= LOADS_BEFORE
+        self.asked > 0 || (self.in_a_row >= self.auto.loads_before && !self.auto.is_off())
+    }
+
+    /// Bytes of its buffers once the next stretch, and the one after it, are in memory.
+    pub fn bytes_to_come(&self, direct: bool) -> usize {
+        let size = self.size.max(self.auto.first).saturating_mul(2).min(self.auto.most);
+        let (stretch, stretches) = match self.asked {
+            0 => (size, if size >= AHEAD_FROM { 2 } else { 1 }),
+            asked if direct => (asked.min(MOST_DIRECT), 2),
+            asked => (asked.min(MAX_BYTES), 1),
+        };
+        stretches * stretch.max(self.bytes.capacity())
+    }
+
+    /// The same, in stretches of at most `bytes`, or of one block.
+    pub fn at_most(self, bytes: usize) -> Readahead {
+        let auto = AutoReadahead { most: self.auto.most.min(bytes), ..self.auto };
+        Readahead { asked: self.asked.min(bytes), auto, ..self }
+    }
+
+    /// Drops the bytes that were read ahead, and begins anew.
+    pub fn stop(&mut self) {
+        (self.bytes, self.start, self.next, self.size) = (Vec::new(), 0, None, 0);
     }
 
     /// The stored bytes of block `number`, with its trailer.
@@ -118,7 +179,7 @@ impl Readahead {
             Some(next) => {
                 let timer = watch.timer();
                 let read = next.read.finish(&mut self.bytes);
-                counts::read(watch, timer, self.bytes.len());
+                counts::read(watch, timer, &source.placement, self.bytes.len());
                 read
             }
             None => {
@@ -156,13 +217,13 @@ impl Readahead {
     }
 
     fn grow(&mut self) {
-        self.size = (self.size.max(MIN_BYTES) * 2).min(MAX_BYTES);
+        self.size = self.size.max(self.auto.first).saturating_mul(2).min(self.auto.most);
     }
 
     /// As many blocks from `number` on as a stretch takes, at least one.
     fn stretch(&self, source: &BlockSource, index: &IndexView<'_>, number: usize) -> Result<Stretch> {
         let wanted = match self.asked {
-            0 => self.size.max(MIN_BYTES),
+            0 => self.size.max(self.auto.first),
             asked if !source.file.is_direct() => asked.min(MAX_BYTES),
             // Memory is taken for a whole stretch.
             asked => asked.min(MOST_DIRECT),

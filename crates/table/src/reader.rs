@@ -19,24 +19,29 @@ use crate::meta_blocks::{
     MetaBlocks, check_features, check_identity, global_seqno, open_filter, read_properties,
     read_range_tombstones,
 };
+use crate::placement::Placement;
 use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
+use crate::readahead::AutoReadahead;
 use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{Trailer, split};
 use outcrop_base::xxph3::xxph3_64;
 use outcrop_base::{Comparator, Error, ErrorKind, LookupKey, PrefixExtractor, Result, SeqNum, ValueType};
-use outcrop_cache::{Cache, Pinned, Priority, standalone};
-use outcrop_env::{BatchRead, Clock, ReadFile};
-use outcrop_monitor::{Monitor, Watch};
+use outcrop_cache::{Cache, Charge, Pinned, Priority, Role, standalone};
+use outcrop_env::{BatchRead, Clock, IoPriority, Pace, ReadFile};
+use outcrop_monitor::{Counting, Monitor, ReadCount, Watch};
 use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Whether a read may load blocks, and whether it keeps them in the cache. One word, as it goes down with every read: from
-/// the lowest bit, whether loaded blocks are not kept, whether none are loaded, and the deadline for loading, in microseconds
-/// since the Unix epoch.
+/// Whether a read may load blocks, at which pace, and whether it keeps them in the cache. One word, as it goes down with every
+/// read: from the lowest bit, whether loaded blocks are not kept, whether none are loaded, three bits of the priority at the rate
+/// limiter and one (0: it is not asked), and the deadline for loading, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loading(u64);
+
+const PRIORITY_AT: u32 = 2;
+const DEADLINE_AT: u32 = 5;
 
 #[allow(non_upper_case_globals, reason = "they are what variants would be, but for the deadline")]
 impl Loading {
@@ -52,7 +57,30 @@ impl Loading {
     /// The same, but from `deadline` on, in microseconds since the Unix epoch, nothing is loaded: a block that is not cached ends the
     /// read with TimedOut. 0: there is none.
     pub fn until(self, deadline: u64) -> Loading {
-        Loading((deadline.min(u64::MAX >> 2) << 2) | (self.0 & 3))
+        Loading((deadline.min(u64::MAX >> DEADLINE_AT) << DEADLINE_AT) | (self.0 & ((1 << DEADLINE_AT) - 1)))
+    }
+
+    /// The same, but what is loaded waits for tokens of the rate limiter, at this priority.
+    pub fn paced(self, priority: IoPriority) -> Loading {
+        Loading((self.0 & !(7 << PRIORITY_AT)) | ((priority as u64 + 1) << PRIORITY_AT))
+    }
+
+    /// The priority at the rate limiter, if it is asked.
+    #[inline]
+    fn priority(self) -> Option<IoPriority> {
+        match (self.0 >> PRIORITY_AT) & 7 {
+            1 => Some(IoPriority::Low),
+            2 => Some(IoPriority::Mid),
+            3 => Some(IoPriority::High),
+            4 => Some(IoPriority::User),
+            _ => None,
+        }
+    }
+
+    /// How what is loaded waits for tokens, of those of `pace`; `None` if it does not wait.
+    #[inline]
+    pub fn pace(self, pace: Option<&Pace>) -> Option<Pace> {
+        Some(pace?.at(self.priority()?))
     }
 
     /// True if loaded blocks are kept.
@@ -64,7 +92,7 @@ impl Loading {
     /// True if there is a deadline, and it has passed.
     #[inline]
     pub fn is_late(self, clock: &dyn Clock) -> bool {
-        let deadline = self.0 >> 2;
+        let deadline = self.0 >> DEADLINE_AT;
         deadline != 0 && clock.now_micros() >= deadline
     }
 
@@ -88,20 +116,20 @@ impl Loading {
 pub struct Reading<'w> {
     /// Whether they may be loaded, and are kept in the cache then.
     pub loading: Loading,
-    /// Whether somebody counts.
-    pub watch: Watch<'w>,
+    /// Counts the blocks that are found. Those that are loaded are counted by the table's own monitor, unless nobody counts here.
+    pub counting: Counting<'w>,
 }
 
-impl<'w> From<Watch<'w>> for Reading<'w> {
+impl<'w> From<Counting<'w>> for Reading<'w> {
     #[inline]
-    fn from(watch: Watch<'w>) -> Reading<'w> {
-        Reading { loading: Loading::Kept, watch }
+    fn from(counting: Counting<'w>) -> Reading<'w> {
+        Reading { loading: Loading::Kept, counting }
     }
 }
 
 impl From<Loading> for Reading<'static> {
     fn from(loading: Loading) -> Reading<'static> {
-        Reading { loading, watch: Watch::OFF }
+        Reading { loading, counting: Counting::OFF }
     }
 }
 
@@ -114,7 +142,7 @@ pub struct TableReaderOptions {
     /// This table's part of cache keys, from [`Cache::new_file_id`]: blocks stay findable when the table is closed
     /// and opened again.
     pub cache_file_id: u64,
-    /// Index and filter count against the cache. They stay pinned while the table is open as long as such pins
+    /// Index and filter count against the cache; always, if it is charged for the tables. They stay pinned while the table is open as long as such pins
     /// take at most half of the cache; those of further tables may be evicted.
     pub cache_index_and_filter_blocks: bool,
     /// Then they stay pinned whatever they take.
@@ -126,8 +154,21 @@ pub struct TableReaderOptions {
     pub largest_seqno: SeqNum,
     /// Filters of prefixes are asked if they were built with this extractor.
     pub prefix_extractor: Option<PrefixExtractor>,
+    /// How iterators read ahead that are not told how far.
+    pub auto_readahead: AutoReadahead,
     /// Counts reads of the table.
     pub monitor: Monitor,
+    /// Where it is, by which they are told apart.
+    pub placement: Placement,
+    /// Reads that have a priority at the rate limiter wait for its tokens.
+    pub pace: Option<Arc<Pace>>,
+}
+
+impl TableReaderOptions {
+    /// Whether index and filter count against the cache.
+    pub(crate) fn caches_meta_blocks(&self) -> bool {
+        self.cache_index_and_filter_blocks || self.cache.as_ref().is_some_and(|cache| cache.is_charged())
+    }
 }
 
 impl TableReaderOptions {
@@ -142,7 +183,10 @@ impl TableReaderOptions {
             expected_unique_id: None,
             largest_seqno: SeqNum::MAX,
             prefix_extractor: None,
+            auto_readahead: AutoReadahead::default(),
             monitor: Monitor::none(),
+            placement: Placement::default(),
+            pace: None,
         }
     }
 }
@@ -155,9 +199,14 @@ pub struct TableReader {
     index_handle: BlockHandle,
     index: Meta,
     filter: Option<TableFilter>,
+    /// The count of a lookup that found its key here: the filter, if there is one, was right.
+    right: ReadCount,
     range_tombstones: Vec<RangeTombstone>,
+    auto_readahead: AutoReadahead,
     /// The last field: it may hold the cache that the blocks above are pinned in, which has to outlive their pins.
     source: BlockSource,
+    /// Its memory, if the cache is charged for it.
+    charge: Option<Charge>,
 }
 
 /// A block of a table, as the step of a lookup.
@@ -195,6 +244,9 @@ struct Scratch {
     directory: Directory,
 }
 
+/// Bytes that an open table takes beside its blocks: it, its properties, its file, and what the MANIFEST says of it. An estimate.
+const TABLE_BYTES: usize = 4 << 10;
+
 /// Bytes of a buffer that stays allocated for the next block.
 const SCRATCH_KEPT_BYTES: usize = 1 << 20;
 
@@ -215,7 +267,7 @@ thread_local! {
 
 /// In RocksDB's words (`Status::MemoryLimit`, `cache/lru_cache.cc`).
 #[cold]
-fn over_strict_capacity() -> Error {
+pub(crate) fn over_strict_capacity() -> Error {
     Error::new(ErrorKind::Aborted, "Memory limit reached: Insert failed due to LRU cache being full.")
 }
 
@@ -226,6 +278,7 @@ impl TableReader {
     /// Corruption naming file and offset; NotSupported naming what this reader lacks.
     pub fn open(file: Arc<dyn ReadFile>, options: TableReaderOptions) -> Result<TableReader> {
         let footer = Footer::read(&*file)?;
+        let caches_meta_blocks = options.caches_meta_blocks();
         let mut source = BlockSource {
             file,
             footer,
@@ -234,7 +287,10 @@ impl TableReader {
             dictionary: None,
             global_seqno: None,
             monitor: options.monitor.clone(),
+            placement: options.placement.clone(),
+            pace: options.pace.clone(),
         };
+        counts::read_at_end(Watch::from(&options.monitor.begin()), &source.placement);
         let blocks = MetaBlocks::read(&source)?;
         let properties = read_properties(&source, &blocks)?;
         let file = &*source.file;
@@ -264,12 +320,19 @@ impl TableReader {
             coding,
             index_handle,
             index: Meta::Cached,
+            right: counts::right(filter.as_ref().map(TableFilter::has_whole_keys)),
             filter,
             range_tombstones,
+            auto_readahead: options.auto_readahead,
+            charge: options.cache.as_ref().and_then(|cache| Charge::of(cache, Role::Tables)),
         };
-        let watching = options.monitor.begin();
-        let index = table.load_index(options.cache_index_and_filter_blocks, Watch::from(&watching).into())?;
+        let index =
+            options.monitor.counted(|counting| table.load_index(caches_meta_blocks, counting.into()))?;
         table.index = table.source.keep(index, options.hold_in_cache);
+        if let Some(mut charge) = table.charge.take() {
+            charge.set(TABLE_BYTES + table.memory_usage());
+            table.charge = Some(charge);
+        }
         Ok(table)
     }
 
@@ -334,32 +397,31 @@ impl TableReader {
         let Some(filter) = &self.filter else { return true };
         let reading = reading.into();
         let may_contain = filter.may_contain_hash(&self.source, hash, reading);
-        if reading.watch.is_on() && !filter.wants_key() {
-            counts::asked_filter(reading.watch, Asked::Key, may_contain);
+        if !filter.wants_key() {
+            counts::asked_filter(reading.counting, Asked::Key, may_contain);
         }
         may_contain
     }
 
     /// A lookup found versions of its key here: counts that the filter, if there is one, was right not to rule the table out.
     #[inline]
-    pub fn count_true_positive(&self, watch: Watch<'_>) {
-        if let Some(filter) = &self.filter {
-            counts::was_right(watch, filter.has_whole_keys());
-        }
+    pub fn count_true_positive(&self, counting: Counting<'_>) {
+        counting.add(self.right, 1);
     }
 
     /// False if no key with this prefix by `extractor` is in the table. True if its filter does not know prefixes by that one, which
     /// may have changed since the table was opened.
     pub fn may_contain_prefix(&self, extractor: &PrefixExtractor, prefix: &[u8], loading: Loading) -> bool {
         let Some(filter) = &self.filter else { return true };
-        let watching = self.source.monitor.begin();
-        let watch = Watch::from(&watching);
-        let reading = Reading { loading, watch };
-        let answer = filter.may_contain_prefix(&self.source, &self.comparator, (extractor, prefix), reading);
-        if let Some(may_contain) = answer {
-            counts::asked_filter(watch, Asked::PrefixOfSeek, may_contain);
-        }
-        answer.unwrap_or(true)
+        self.source.monitor.counted(|counting| {
+            let reading = Reading { loading, counting };
+            let subject = (extractor, prefix);
+            let answer = filter.may_contain_prefix(&self.source, &self.comparator, subject, reading);
+            if let Some(may_contain) = answer {
+                counts::asked_filter_of_seek(counting, &self.source.placement, may_contain);
+            }
+            answer.unwrap_or(true)
+        })
     }
 
     /// False if no version of `key`, which `stored` is with a timestamp, is in the table from `stored` on.
@@ -414,7 +476,7 @@ impl TableReader {
             let answer = filter.may_contain_key(&self.source, &self.comparator, key.user_key, reading);
             if let Some(may_contain) = answer {
                 let about = if filter.has_whole_keys() { Asked::Key } else { Asked::PrefixOfKey };
-                counts::asked_filter(reading.watch, about, may_contain);
+                counts::asked_filter(reading.counting, about, may_contain);
             }
             if answer == Some(false) {
                 return Ok(None);
@@ -464,13 +526,11 @@ impl TableReader {
 
     /// The block, if it is cached.
     #[inline]
-    pub fn cached_at(&self, place: BlockPlace, watch: Watch<'_>) -> Option<Pinned> {
+    pub fn cached_at(&self, place: BlockPlace, counting: Counting<'_>) -> Option<Pinned> {
         // A miss is counted when the block is loaded.
-        let found = self.source.cached(place.handle, Form::Data, Watch::OFF);
-        if watch.is_on()
-            && let Some(found) = &found
-        {
-            counts::hit(watch, Form::Data, found.len());
+        let found = self.source.cached(place.handle, Form::Data, Counting::OFF);
+        if let Some(found) = &found {
+            counts::hit(counting, Form::Data, found.len());
         }
         found
     }
@@ -480,8 +540,8 @@ impl TableReader {
     /// # Errors
     /// Corruption if it does not lie within the file; those of [`Loading::check_load`].
     pub fn read_at(&self, place: BlockPlace, reading: Reading<'_>) -> Result<BatchRead<'_>> {
-        self.source.check_load(reading)?;
         let len = self.source.stored_len(place.handle)?;
+        self.source.begin_load(reading.loading, place.handle)?;
         Ok(BatchRead { file: &self.source.file, offset: place.handle.offset, len })
     }
 
@@ -490,11 +550,13 @@ impl TableReader {
     /// # Errors
     /// Corruption naming file and offset.
     pub fn loaded_at(&self, place: BlockPlace, stored: &[u8], reading: Reading<'_>) -> Result<Pinned> {
+        let watching = self.source.watching(reading);
+        let watch = Watch::from(&watching);
         if self.source.cache.is_some() {
-            counts::miss(reading.watch, Form::Data);
+            counts::miss(watch, Form::Data);
         }
-        counts::read_in_batch(reading.watch, stored.len());
-        self.frame_stored(place.handle, stored, reading)
+        counts::read_in_batch(watch, &self.source.placement, stored.len());
+        self.frame_stored(place.handle, stored, reading.loading, watch)
     }
 
     /// [`TableReader::get`] from the block that [`TableReader::find`] named.
@@ -535,6 +597,11 @@ impl TableReader {
         }
     }
 
+    /// How its iterators read ahead that are not told how far.
+    pub(crate) fn auto_readahead(&self) -> AutoReadahead {
+        self.auto_readahead
+    }
+
     /// An iterator over the table. Not positioned.
     pub fn iter(self: &Arc<Self>, options: TableIterOptions) -> TableIter {
         TableIter::new(self.clone(), options)
@@ -542,7 +609,7 @@ impl TableReader {
 
     /// Where in the file, in bytes from its start, a key at or after `user_key` would be.
     pub fn approximate_offset_of(&self, user_key: &[u8]) -> Result<u64> {
-        let index = self.index(Watch::OFF.into())?;
+        let index = self.index(Loading::Kept.into())?;
         let view = IndexView::new(&index);
         let number = view.find(&self.comparator, user_key, Trailer::MAX);
         if number < view.len() { Ok(view.handle(number).offset) } else { Ok(self.properties.data_size) }
@@ -550,7 +617,7 @@ impl TableReader {
 
     /// At most `count` user keys, ascending, that split the table into parts of about the same size.
     pub fn anchors(&self, count: usize) -> Result<Vec<Vec<u8>>> {
-        let index = self.index(Watch::OFF.into())?;
+        let index = self.index(Loading::Kept.into())?;
         let view = IndexView::new(&index);
         let wanted = count.min(view.len());
         let key = |part: usize| {
@@ -581,7 +648,7 @@ impl TableReader {
     /// The frame of the data block at `handle`: from the cache, or loaded.
     #[inline]
     pub(crate) fn block(&self, handle: BlockHandle, reading: Reading<'_>) -> Result<Pinned> {
-        if let Some(found) = self.cached_block(handle, reading.watch) {
+        if let Some(found) = self.cached_block(handle, reading.counting) {
             return Ok(found);
         }
         self.load_block(handle, reading)
@@ -589,19 +656,22 @@ impl TableReader {
 
     /// The frame of the data block at `handle`, if it is cached.
     #[inline]
-    pub(crate) fn cached_block(&self, handle: BlockHandle, watch: Watch<'_>) -> Option<Pinned> {
-        self.source.cached(handle, Form::Data, watch)
+    pub(crate) fn cached_block(&self, handle: BlockHandle, counting: Counting<'_>) -> Option<Pinned> {
+        self.source.cached(handle, Form::Data, counting)
     }
 
     /// The frame of the data block at `handle`, which is not cached.
     #[cold]
     pub(crate) fn load_block(&self, handle: BlockHandle, reading: Reading<'_>) -> Result<Pinned> {
-        self.source.check_load(reading)?;
+        self.source.begin_load(reading.loading, handle)?;
+        let watching = self.source.watching(reading);
+        let watch = Watch::from(&watching);
         SCRATCH.with(|scratch| {
             let mut scratch = scratch.borrow_mut();
             let Scratch { stored, contents, directory } = &mut *scratch;
-            let read = self.source.read_stored(handle, stored, reading.watch);
-            let framed = read.and_then(|_| self.frame_block(handle, stored, contents, directory, reading));
+            let read = self.source.read_stored(handle, stored, watch);
+            let how = (reading.loading, watch);
+            let framed = read.and_then(|_| self.frame_block(handle, stored, contents, directory, how));
             scratch.trim();
             framed
         })
@@ -612,12 +682,13 @@ impl TableReader {
         &self,
         handle: BlockHandle,
         stored: &[u8],
-        reading: Reading<'_>,
+        loading: Loading,
+        watch: Watch<'_>,
     ) -> Result<Pinned> {
         SCRATCH.with(|scratch| {
             let mut scratch = scratch.borrow_mut();
             let Scratch { contents, directory, .. } = &mut *scratch;
-            let framed = self.frame_block(handle, stored, contents, directory, reading);
+            let framed = self.frame_block(handle, stored, contents, directory, (loading, watch));
             scratch.trim();
             framed
         })
@@ -629,20 +700,20 @@ impl TableReader {
         stored: &[u8],
         buffer: &mut Vec<u8>,
         directory: &mut Directory,
-        reading: Reading<'_>,
+        (loading, watch): (Loading, Watch<'_>),
     ) -> Result<Pinned> {
-        let contents = self.source.unpack(handle, stored, buffer, reading.watch)?;
-        counts::loaded_data(reading.watch, stored.len());
+        let contents = self.source.unpack(handle, stored, buffer, watch)?;
+        counts::loaded_data(watch, stored.len());
         directory
             .build(contents, &self.comparator)
             .map_err(|error| self.source.block_error(handle, &error))?;
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
         match &self.source.cache {
-            Some(cache) if reading.loading.keeps() => {
+            Some(cache) if loading.keeps() => {
                 let key = self.source.cache_key(handle, Form::Data);
                 let block = cache.insert(key, Priority::Low, len, write);
-                counts::inserted(reading.watch, Form::Data, &block);
+                counts::inserted(watch, Form::Data, &block);
                 if cache.refuses(&block) { Err(over_strict_capacity()) } else { Ok(block) }
             }
             _ => Ok(standalone(len, write)),
@@ -663,11 +734,12 @@ impl TableReader {
     /// The index frame, from the cache or from the file. The partitions of a two-level index become one frame:
     /// a lookup then searches once, without a second block.
     fn load_index(&self, charged: bool, reading: Reading<'_>) -> Result<Pinned> {
-        let watch = reading.watch;
-        if charged && let Some(found) = self.source.cached(self.index_handle, Form::Index, watch) {
+        if charged && let Some(found) = self.source.cached(self.index_handle, Form::Index, reading.counting) {
             return Ok(found);
         }
-        self.source.check_load(reading)?;
+        self.source.begin_load(reading.loading, self.index_handle)?;
+        let watching = self.source.watching(reading);
+        let watch = Watch::from(&watching);
         let mut entries = IndexEntries::default();
         let broken = |handle: BlockHandle| move |error: Error| self.source.block_error(handle, &error);
         let timer = watch.perf_timer();
@@ -682,6 +754,7 @@ impl TableReader {
                 self.source.file.prefetch(first.offset, span);
             }
             for handle in partitions.handles() {
+                self.source.begin_load(reading.loading, *handle)?;
                 let block = self.source.read_meta(*handle, watch)?;
                 entries.add_block(&block, self.coding).map_err(broken(*handle))?;
             }

@@ -6,12 +6,14 @@
 use crate::compress::{Dictionary, decompress};
 use crate::counts;
 use crate::format::{BlockHandle, Footer, TRAILER_LEN, corruption, verify_block};
-use crate::reader::Reading;
+use crate::placement::Placement;
+use crate::reader::{Loading, Reading};
 use crate::rewrite;
+use outcrop_base::checksum::ChecksumType;
 use outcrop_base::{Error, Result, SeqNum};
 use outcrop_cache::{Cache, CacheKey, Kind, Pinned, Priority, standalone};
-use outcrop_env::ReadFile;
-use outcrop_monitor::{Monitor, Watch};
+use outcrop_env::{IoKind, Pace, ReadFile};
+use outcrop_monitor::{Counting, Monitor, Watch, Watching};
 use std::ops::Deref;
 use std::sync::Arc;
 
@@ -26,8 +28,12 @@ pub struct BlockSource {
     pub dictionary: Option<Dictionary>,
     /// The number that every key of data blocks is to carry instead of the one stored.
     pub global_seqno: Option<SeqNum>,
-    /// Counts the reads that are made without a watcher of their own.
+    /// Counts what is loaded, and the reads that are made without a watcher of their own.
     pub monitor: Monitor,
+    /// By which reads are told apart.
+    pub placement: Placement,
+    /// The limiter for blocks that are loaded with a priority at it.
+    pub pace: Option<Arc<Pace>>,
 }
 
 /// A block about the table.
@@ -81,23 +87,54 @@ pub enum Form {
 }
 
 impl BlockSource {
+    /// Of a table that is read past the cache and counted by nobody.
+    pub fn uncached(file: Arc<dyn ReadFile>, footer: Footer) -> BlockSource {
+        BlockSource {
+            file,
+            footer,
+            cache: None,
+            file_id: 0,
+            dictionary: None,
+            global_seqno: None,
+            monitor: Monitor::none(),
+            placement: Placement::default(),
+            pace: None,
+        }
+    }
+
     /// The frame of the block at `handle`, if it is cached.
     #[inline]
-    pub fn cached(&self, handle: BlockHandle, form: Form, watch: Watch<'_>) -> Option<Pinned> {
+    pub fn cached(&self, handle: BlockHandle, form: Form, counting: Counting<'_>) -> Option<Pinned> {
         let found = self.cache.as_ref()?.lookup(self.cache_key(handle, form));
-        if watch.is_on() {
-            match &found {
-                Some(found) => counts::hit(watch, form, found.len()),
-                None => counts::miss(watch, form),
-            }
+        match &found {
+            Some(found) => counts::hit(counting, form, found.len()),
+            None => self.count_miss(form, counting),
         }
         found
+    }
+
+    #[cold]
+    fn count_miss(&self, form: Form, counting: Counting<'_>) {
+        if counting.is_on() {
+            counts::miss(Watch::from(&self.monitor.begin()), form);
+        }
+    }
+
+    /// The watchers of blocks that are loaded: none if nobody counts the read.
+    #[inline]
+    pub fn watching(&self, reading: Reading<'_>) -> Option<Watching<'_>> {
+        if reading.counting.is_on() { self.monitor.begin() } else { None }
     }
 
     #[inline]
     pub fn cache_key(&self, handle: BlockHandle, form: Form) -> CacheKey {
         // No file is so long that the upper bits of an offset within it are in use.
         CacheKey { file: self.file_id, offset: handle.offset ^ ((form as u64) << 62) }
+    }
+
+    /// True if blocks have checksums.
+    pub fn has_checksums(&self) -> bool {
+        self.footer.checksum != ChecksumType::None
     }
 
     /// Bytes of a block with its trailer, if it lies within the file.
@@ -117,8 +154,23 @@ impl BlockSource {
     /// # Errors
     /// Those of [`crate::Loading::check_load`].
     #[inline]
-    pub fn check_load(&self, reading: Reading<'_>) -> Result<()> {
-        reading.loading.check_load(&*self.monitor.clock)
+    pub fn check_load(&self, loading: Loading) -> Result<()> {
+        loading.check_load(&*self.monitor.clock)
+    }
+
+    /// Asked before the block at `handle` is loaded: waits for tokens of the rate limiter, if the read is to.
+    ///
+    /// # Errors
+    /// Those of [`crate::Loading::check_load`].
+    ///
+    /// Source: RocksDB `file/random_access_file_reader.cc`, `RandomAccessFileReader::Read`.
+    #[inline]
+    pub fn begin_load(&self, loading: Loading, handle: BlockHandle) -> Result<()> {
+        self.check_load(loading)?;
+        if let Some(pace) = loading.pace(self.pace.as_deref()) {
+            pace.request(handle.size.saturating_add(TRAILER_LEN as u64), IoKind::Read);
+        }
+        Ok(())
     }
 
     /// Reads a block with its trailer into `stored`.
@@ -135,7 +187,7 @@ impl BlockSource {
     pub fn read_at(&self, offset: u64, bytes: &mut [u8], watch: Watch<'_>) -> Result<()> {
         let timer = watch.timer();
         let read = self.file.read_exact_at(offset, bytes);
-        counts::read(watch, timer, bytes.len());
+        counts::read(watch, timer, &self.placement, bytes.len());
         read
     }
 
@@ -214,11 +266,12 @@ impl BlockSource {
 
     /// A block about the table, as it is, from the cache or loaded.
     pub fn load_meta(&self, handle: BlockHandle, charged: bool, reading: Reading<'_>) -> Result<Pinned> {
-        let watch = reading.watch;
-        if charged && let Some(found) = self.cached(handle, Form::Plain, watch) {
+        if charged && let Some(found) = self.cached(handle, Form::Plain, reading.counting) {
             return Ok(found);
         }
-        self.check_load(reading)?;
+        self.begin_load(reading.loading, handle)?;
+        let watching = self.watching(reading);
+        let watch = Watch::from(&watching);
         let timer = watch.perf_timer();
         let block = self.read_meta(handle, watch)?;
         counts::read_meta(watch, timer, Form::Plain);
@@ -228,15 +281,14 @@ impl BlockSource {
 
     /// Holds on to a block about the table, if it is the table's own or the cache allows it.
     pub fn keep(&self, block: Pinned, insist: bool) -> Meta {
-        if block.is_standalone() {
-            return Meta::Held(block, 0);
-        }
-        match &self.cache {
-            Some(cache) if cache.try_hold(block.len(), insist) => {
+        match self.cache.as_ref().filter(|cache| cache.is_charged() || !block.is_standalone()) {
+            None => Meta::Held(block, 0),
+            // A cache that everybody is charged by keeps its promise to all of them.
+            Some(cache) if cache.try_hold(block.len(), insist && !cache.is_charged()) => {
                 let promised = block.len();
                 Meta::Held(block, promised)
             }
-            _ => Meta::Cached,
+            Some(_) => Meta::Cached,
         }
     }
 

@@ -1,8 +1,8 @@
 //! Tables written and read back, tables of RocksDB's, and tables with every byte broken.
 
 use crate::{
-    Loading, RangeTombstone, TableIter, TableIterOptions, TableReader, TableReaderOptions, TableWriter,
-    TableWriterOptions, check_options,
+    AutoReadahead, Loading, RangeTombstone, TableIter, TableIterOptions, TableReader, TableReaderOptions,
+    TableWriter, TableWriterOptions, check_options,
 };
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::keys::{Trailer, internal_key, split};
@@ -16,7 +16,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 
-mod damage;
+pub mod damage;
 mod fixtures;
 mod readahead;
 mod shapes;
@@ -34,6 +34,7 @@ fn writer_options(table: BlockBasedTableOptions, compression: CompressionType) -
         merge_operator_name: None,
         db_id: "77f5e21b-adfc-4e28-b5d1-7c2b1a2dbe15".into(),
         session_id: "2OL5WRMQG6CMILA3LYAF".into(),
+        host_id: String::new(),
         file_number: 9,
         creation_time: 1,
         oldest_key_time: 0,
@@ -84,7 +85,10 @@ fn reader_options(
         expected_unique_id: None,
         largest_seqno: SeqNum::ZERO,
         prefix_extractor,
+        auto_readahead: AutoReadahead::default(),
         monitor: outcrop_monitor::Monitor::none(),
+        placement: Default::default(),
+        pace: None,
     }
 }
 
@@ -245,7 +249,7 @@ fn check_table(rows: &Rows, bytes: &[u8], comparator: &Comparator, cache: Option
         let snapshot = trailer.seq().0;
         let mut got = None;
         let lookup = LookupKey::new(&user_key);
-        if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
+        if table.may_contain(lookup.hash, outcrop_monitor::Counting::OFF) {
             table
                 .get(&lookup, SeqNum(snapshot), Loading::Kept, |seq, _, value, block| {
                     assert!(seq.0 <= snapshot);

@@ -17,6 +17,8 @@ use std::sync::Arc;
 pub struct BlobReader {
     pub(super) file: Arc<dyn ReadFile>,
     pub(super) codec: CompressionType,
+    /// Where records end.
+    pub(super) end: u64,
     count: u64,
     comparator: Comparator,
 }
@@ -37,7 +39,14 @@ impl BlobReader {
         }
         let codec = read_header(&*file, column_family_id)?;
         let count = read_footer(&*file)?;
-        Ok(BlobReader { file, codec, count, comparator: Comparator::Bytewise })
+        let end = file.size() - FOOTER_LEN as u64;
+        Ok(BlobReader { file, codec, end, count, comparator: Comparator::Bytewise })
+    }
+
+    /// Of a file whose header and footer may be damaged, for values that are stored with `codec`. Records verify by themselves.
+    pub fn of_damaged(file: Arc<dyn ReadFile>, codec: CompressionType) -> BlobReader {
+        let end = file.size();
+        BlobReader { file, codec, end, count: 0, comparator: Comparator::Bytewise }
     }
 
     /// The same, for keys in the order of `comparator`: which of them are the same, it says.
@@ -47,7 +56,7 @@ impl BlobReader {
 
     /// The same blob file read through `file`, which has the same bytes.
     pub fn reading_from(&self, file: Arc<dyn ReadFile>) -> BlobReader {
-        BlobReader { file, codec: self.codec, count: self.count, comparator: self.comparator.clone() }
+        BlobReader { file, comparator: self.comparator.clone(), ..*self }
     }
 
     /// Blobs in the file.
@@ -89,8 +98,7 @@ impl BlobReader {
         let before = (RECORD_HEADER_LEN + key_len) as u64;
         let start = index.offset.checked_sub(before).filter(|start| *start >= HEADER_LEN as u64);
         let end = index.offset.checked_add(index.size);
-        let limit = self.file.size() - FOOTER_LEN as u64;
-        let (Some(start), Some(end)) = (start, end.filter(|end| *end <= limit)) else {
+        let (Some(start), Some(end)) = (start, end.filter(|end| *end <= self.end)) else {
             return Err(broken("the blob index points outside the file"));
         };
         let mut record = std::mem::take(value);

@@ -1,6 +1,6 @@
 //! Walking a blob file record by record, as tools do that have no table to say where values are.
 
-use super::{BlobReader, FOOTER_LEN, HEADER_LEN, RECORD_HEADER_LEN};
+use super::{BlobReader, HEADER_LEN, RECORD_HEADER_LEN};
 use crate::compress::decompress;
 use crate::format::corruption;
 use outcrop_base::Result;
@@ -81,7 +81,7 @@ impl BlobReader {
     /// Reads the record at `offset`, key and stored value, into `blob` and verifies it; gives the length of its key, and where it ends.
     fn read_record(&self, offset: u64, blob: &mut Vec<u8>) -> Result<Option<(usize, u64)>> {
         let file = &*self.file;
-        let limit = file.size() - FOOTER_LEN as u64;
+        let limit = self.end;
         if offset >= limit {
             return Ok(None);
         }

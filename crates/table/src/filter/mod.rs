@@ -22,6 +22,8 @@ pub use writer::{FilterOutput, FilterWriter};
 use outcrop_base::coding::fixed32_at;
 use outcrop_base::xxph3::xxph3_64;
 
+/// The name that all built-in filters share.
+pub const FILTER_NAME: &str = "rocksdb.BuiltinBloomFilter";
 /// Bytes after the filter bits.
 const METADATA_LEN: usize = 5;
 

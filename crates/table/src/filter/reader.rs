@@ -72,8 +72,9 @@ impl TableFilter {
         contents: FilterContents,
         residence: Residence,
     ) -> Result<TableFilter> {
-        let watching = source.monitor.begin();
-        let block = source.load_meta(handle, residence.charged, Watch::from(&watching).into())?;
+        let block = source
+            .monitor
+            .counted(|counting| source.load_meta(handle, residence.charged, counting.into()))?;
         let kind = FilterKind::of(&block);
         Ok(TableFilter {
             blocks: Blocks::Full { handle, kind, meta: source.keep(block, residence.insist) },

@@ -15,6 +15,9 @@ const RIBBON_MIN_KEYS: usize = 1000;
 /// Above this many keys a ribbon filter is not built.
 const RIBBON_MAX_KEYS: usize = 950_000_000;
 
+/// Bytes that building a ribbon filter takes for each key: an equation, and its solution.
+const RIBBON_BYTES_PER_KEY: usize = 24;
+
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Kind {
     FastLocalBloom,
@@ -128,6 +131,18 @@ impl FilterWriter {
         if self.hashes.last() != Some(&hash) {
             self.hashes.push(hash);
         }
+    }
+
+    /// Bytes that it takes, and will take to build the filter of what was added.
+    pub fn memory_usage(&self) -> usize {
+        // Of a ribbon filter the equations, and what is to be solved of each.
+        let to_build = match self.kind {
+            Kind::Ribbon => RIBBON_BYTES_PER_KEY,
+            Kind::FastLocalBloom | Kind::LegacyBloom => self.millibits_per_key as usize / 8000 + 1,
+        };
+        let partitions: usize =
+            self.partitions.iter().map(|(key, filter)| key.len() + filter.len() + 64).sum();
+        self.hashes.capacity() * size_of::<u64>() + self.hashes.len() * to_build + partitions
     }
 
     /// True if the partition should end before the next different user key.

@@ -7,7 +7,7 @@ use outcrop_base::ErrorKind;
 use outcrop_options::{DataBlockIndexType, IndexType};
 
 /// Writers' options for a table of every kind.
-fn kinds() -> Vec<(&'static str, TableWriterOptions)> {
+pub fn kinds() -> Vec<(&'static str, TableWriterOptions)> {
     let base = BlockBasedTableOptions {
         block_size: 512,
         metadata_block_size: 64,
@@ -86,7 +86,7 @@ fn kinds() -> Vec<(&'static str, TableWriterOptions)> {
 }
 
 /// The contents of a table: rows, range tombstones.
-type TableRows = (Rows, Vec<RangeTombstone>);
+pub type TableRows = (Rows, Vec<RangeTombstone>);
 
 /// Everything that can be read of a table: rows forwards and backwards, tombstones, rows by lookup.
 fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
@@ -108,7 +108,7 @@ fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
         let (user_key, trailer) = split(key);
         let lookup = LookupKey::new(user_key);
         let mut got = None;
-        if table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF) {
+        if table.may_contain(lookup.hash, outcrop_monitor::Counting::OFF) {
             table.get(&lookup, SeqNum(trailer.seq().0), Loading::Kept, |_, _, found, _| {
                 got = Some(found.to_vec());
                 ControlFlow::Break(())
@@ -121,7 +121,7 @@ fn read_all(bytes: &[u8], expected: &TableRows) -> Result<TableRows> {
 }
 
 /// The number that tables for ingestion are given.
-const INGESTED: SeqNum = SeqNum(77);
+pub const INGESTED: SeqNum = SeqNum(77);
 
 fn open_sample(bytes: &[u8]) -> Result<Arc<TableReader>> {
     let (fs, path) = put_file(bytes);
@@ -134,7 +134,7 @@ fn open_sample(bytes: &[u8]) -> Result<Arc<TableReader>> {
 }
 
 /// A table of these options, and what reading it must give.
-fn sample(options: TableWriterOptions, seed: u64, count: usize) -> (Vec<u8>, TableRows) {
+pub fn sample(options: TableWriterOptions, seed: u64, count: usize) -> (Vec<u8>, TableRows) {
     let tombstones = |seqs: [u64; 2]| {
         [("a", "c", seqs[0]), ("x", "y", seqs[1])]
             .map(|(begin, end, seq)| tombstone(begin, end, seq))
@@ -232,7 +232,7 @@ fn forged_blocks_with_valid_checksums_never_panic() {
             );
             for (key, _) in rows.iter().step_by(7) {
                 let lookup = LookupKey::new(split(key).0);
-                let _ = table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF);
+                let _ = table.may_contain(lookup.hash, outcrop_monitor::Counting::OFF);
                 let prefix = &lookup.user_key[..lookup.user_key.len().min(3)];
                 let _ = table.may_contain_prefix(&PrefixExtractor::Capped(3), prefix, Loading::Kept);
                 let _ = table.get(&lookup, SeqNum::MAX, Loading::Kept, |_, _, _, _| ControlFlow::Break(()));

@@ -77,7 +77,7 @@ fn filters_of_rocksdbs_know_its_keys_and_few_others() {
         let filter = table.filter().expect(name);
         let may_contain = |key: String| {
             let (source, comparator) = (table.source(), table.comparator());
-            let reading = outcrop_monitor::Watch::OFF.into();
+            let reading = crate::Loading::Kept.into();
             filter.may_contain_key(source, comparator, key.as_bytes(), reading).expect("it is asked")
         };
         assert!((0..300).all(|i| may_contain(format!("key{i:06}"))), "{name}");
@@ -99,7 +99,7 @@ fn data_blocks_are_rocksdbs(name: &str, table: BlockBasedTableOptions) {
     assert_eq!((a.index_type, a.index_key_is_user_key), (b.index_type, b.index_key_is_user_key), "{name}");
     // Contents without trailers: from format_version 6 on checksums are salted.
     let blocks = |table: &TableReader| -> Vec<Vec<u8>> {
-        let index = table.index(outcrop_monitor::Watch::OFF.into()).unwrap();
+        let index = table.index(crate::Loading::Kept.into()).unwrap();
         let view = IndexView::new(&index);
         (0..view.len())
             .map(|number| table.source().read_meta(view.handle(number), outcrop_monitor::Watch::OFF).unwrap())
@@ -201,7 +201,7 @@ fn basic_tables_of_three_versions_hold_the_same_rows() {
             [(b"apple", 1, 1), (b"banana", 4, 0), (b"cherry", 3, 1), (b"count", 5, 2)];
         assert_eq!(summary, expected, "{version}");
         assert_eq!(table.properties().merge_operands, 1);
-        assert!(table.may_contain(outcrop_base::xxph3::xxph3_64(b"cherry"), outcrop_monitor::Watch::OFF));
+        assert!(table.may_contain(outcrop_base::xxph3::xxph3_64(b"cherry"), outcrop_monitor::Counting::OFF));
     }
 }
 

@@ -37,6 +37,11 @@ impl ReadFile for Watched {
 
 /// Rows of a table of about 1 MB, what a scan of it gives, and what it does to the file.
 fn watched_scan(options: TableIterOptions) -> (u64, Vec<Event>) {
+    watched_scan_with(options, &[])
+}
+
+/// The same of a table that is opened with these options of tables.
+fn watched_scan_with(options: TableIterOptions, table_options: &[(&str, &str)]) -> (u64, Vec<Event>) {
     let rows: Rows = (0..2000u64)
         .map(|i| {
             (internal_key(format!("{i:08}").as_bytes(), SeqNum(1), ValueType::Value), vec![i as u8; 500])
@@ -48,7 +53,12 @@ fn watched_scan(options: TableIterOptions) -> (u64, Vec<Event>) {
     let env = Env::with_file_system(Arc::new(fs));
     let file = env.fs.open_read(&path, OpenRead::default()).unwrap();
     let watched = Arc::new(Watched { file, events: Mutex::default() });
-    let reader = reader_options(Comparator::Bytewise, None, None);
+    let mut opened = BlockBasedTableOptions::default();
+    for (name, text) in table_options {
+        assert!(opened.kept.set(outcrop_options::kept::TABLE_KEPT, name, text).unwrap(), "{name}");
+    }
+    let auto_readahead = AutoReadahead::of(&opened);
+    let reader = TableReaderOptions { auto_readahead, ..reader_options(Comparator::Bytewise, None, None) };
     let table = Arc::new(TableReader::open(watched.clone(), reader).unwrap());
     watched.events.lock().unwrap().clear();
     assert_eq!(scan(&table, options).unwrap(), rows);
@@ -113,4 +123,28 @@ fn a_buffered_file_is_asked_for_as_far_as_told_and_copied_in_small_stretches() {
         }
     }
     assert_eq!(read_to, data_size);
+}
+
+#[test]
+fn options_say_when_reading_ahead_begins_and_how_far_it_grows() {
+    let reads = |table_options: &[(&str, &str)]| -> Vec<usize> {
+        let (_, events) = watched_scan_with(TableIterOptions::default(), table_options);
+        events
+            .iter()
+            .filter_map(|event| if let Event::Read(_, len) = event { Some(*len) } else { None })
+            .collect()
+    };
+    for off in ["max_auto_readahead_size", "initial_auto_readahead_size"] {
+        let reads = reads(&[(off, "0")]);
+        assert!(reads.len() > 200 && reads.iter().all(|len| *len < 5000), "{off}: {reads:?}");
+    }
+    let small = reads(&[("max_auto_readahead_size", "32k")]);
+    assert!(small.iter().all(|len| *len <= 32 << 10) && small.len() > 30, "{small:?}");
+    let large = reads(&[("max_auto_readahead_size", "1M"), ("initial_auto_readahead_size", "64k")]);
+    assert!(large.iter().any(|len| *len > 256 << 10) && large.len() < 8, "{large:?}");
+    let late = reads(&[("num_file_reads_for_auto_readahead", "9")]);
+    // The ninth block in a row is the first of a stretch.
+    assert!(late[..8].iter().all(|len| *len < 5000) && late[8] > 10_000, "{late:?}");
+    let at_once = reads(&[("num_file_reads_for_auto_readahead", "0")]);
+    assert!(at_once[0] > 10_000, "{at_once:?}");
 }

@@ -106,7 +106,7 @@ fn check_prefixes(
             assert!(found, "prefix of {user_key:?}, seed {seed}");
         }
         let lookup = LookupKey::new(user_key);
-        assert!(table.may_contain(lookup.hash, outcrop_monitor::Watch::OFF), "{user_key:?}, seed {seed}");
+        assert!(table.may_contain(lookup.hash, outcrop_monitor::Counting::OFF), "{user_key:?}, seed {seed}");
         let mut got = None;
         table
             .get(&lookup, SeqNum(trailer.seq().0), Loading::Kept, |_, _, found, _| {

@@ -208,6 +208,7 @@ impl TableWriter {
         properties.largest_seqno = self.largest_seq;
         properties.db_id.clone_from(&options.db_id);
         properties.session_id.clone_from(&options.session_id);
+        properties.host_id.clone_from(&options.host_id);
         properties.original_file_number = options.file_number;
         if let Some((oldest, newest)) = self.stamps.as_ref().and_then(|stamps| stamps.bounds) {
             properties.others.insert(OLDEST_TIMESTAMP.to_string(), oldest.as_bytes().to_vec());

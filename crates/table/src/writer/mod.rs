@@ -36,6 +36,9 @@ use std::cmp::Ordering;
 /// Data blocks are not aligned to more than this, in bytes: a page of memory.
 const ALIGNMENT_LIMIT: u64 = 4096;
 
+/// Bytes of an entry of the index beside its key, while the table is written.
+const INDEX_ENTRY_BYTES: u64 = 48;
+
 /// Writes one table.
 pub struct TableWriter {
     sink: BlockSink,
@@ -250,6 +253,18 @@ impl TableWriter {
     pub fn estimated_size(&self) -> u64 {
         let waiting = self.sampler.as_ref().map_or(0, Sampler::bytes);
         self.sink.offset + waiting + self.data.size() as u64
+    }
+
+    /// Bytes that it keeps in memory until the table is finished, and takes for that: of filter, index and range tombstones, and blocks that
+    /// wait for a dictionary. Estimated from numbers and average lengths.
+    pub fn memory_usage(&self) -> usize {
+        let properties = &self.properties;
+        let key_bytes = properties.raw_key_size / properties.num_entries.max(1);
+        // Kept apart, and once more in the block that is made of them.
+        let index = properties.num_data_blocks * 2 * (key_bytes + INDEX_ENTRY_BYTES);
+        let ranges = properties.num_range_deletions * 2 * (key_bytes + size_of::<RangeTombstone>() as u64);
+        let waiting = self.sampler.as_ref().map_or(0, Sampler::bytes);
+        self.filter.as_ref().map_or(0, FilterWriter::memory_usage) + (index + ranges + waiting) as usize
     }
 
     /// Bytes of the blocks that are complete and written, with their trailers.

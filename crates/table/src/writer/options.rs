@@ -32,6 +32,8 @@ pub struct TableWriterOptions {
     pub db_id: String,
     /// Identity of the session.
     pub session_id: String,
+    /// Name of the host, if the table is to have it; else empty.
+    pub host_id: String,
     /// The file's number.
     pub file_number: u64,
     /// Time of the oldest data's first write, seconds since the epoch.
