@@ -204,8 +204,8 @@ pub(crate) const CALLBACK_NOTES: &[Note] = &[
     },
     Note {
         function: "rocksdb_compactionfilter_set_ignore_snapshots",
-        fate: Fate::Accepted,
-        why: "filters always ignore snapshots, as in RocksDB since 6.0",
+        fate: Fate::Checked,
+        why: "filters ignore snapshots, as in RocksDB since 6.0, whose compactions fail under a filter that is set not to",
     },
 ];
 
@@ -360,7 +360,8 @@ type Filter = unsafe extern "C-unwind" fn(
     *mut c_uchar,
 ) -> c_uchar;
 
-pub struct rocksdb_compactionfilter_t(Arc<CFilter>);
+/// A filter, and whether it ignores snapshots.
+pub struct rocksdb_compactionfilter_t(Arc<CFilter>, bool);
 
 struct CFilter {
     state: State,
@@ -406,16 +407,18 @@ pub unsafe extern "C" fn rocksdb_compactionfilter_create(
 ) -> *mut rocksdb_compactionfilter_t {
     boundary!({
         let state = State::new(state, destructor, name);
-        hand_out(rocksdb_compactionfilter_t(Arc::new(CFilter { state, filter })))
+        hand_out(rocksdb_compactionfilter_t(Arc::new(CFilter { state, filter }), true))
     })
 }
 
-/// Filters always ignore snapshots, as in RocksDB since 6.0. The call is accepted.
+/// A database does not open with a filter that this was called on with 0 before the filter became an option: RocksDB's opens, and its
+/// compactions fail.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_compactionfilter_set_ignore_snapshots(
-    _filter: *mut rocksdb_compactionfilter_t,
-    _ignore: c_uchar,
+    filter: *mut rocksdb_compactionfilter_t,
+    ignore: c_uchar,
 ) {
+    boundary!((*filter).1 = ignore != 0)
 }
 
 #[unsafe(no_mangle)]
@@ -429,8 +432,14 @@ pub unsafe extern "C" fn rocksdb_options_set_compaction_filter(
     filter: *mut rocksdb_compactionfilter_t,
 ) {
     boundary!({
+        let filter = filter.as_ref();
+        if filter.is_some_and(|filter| !filter.1) {
+            (*options).settings.refuse("compaction_filter", "one that does not ignore snapshots");
+        } else {
+            (*options).settings.allow("compaction_filter");
+        }
         (*options).parts.compaction_filter =
-            if filter.is_null() { None } else { Some((*filter).0.clone() as Arc<dyn CompactionFilter>) };
+            filter.map(|filter| filter.0.clone() as Arc<dyn CompactionFilter>);
     })
 }
 

@@ -95,7 +95,7 @@ macro_rules! without_pools {
     ($($name:ident)*) => {
         pub(crate) const POOL_NOTES: &[Note] = &[$(
             Note { function: stringify!($name), fate: Fate::Accepted,
-                why: "threads end by themselves with the last database; their priority is as any other's" },
+                why: "threads end by themselves with the last database, which waits for them" },
         )*];
 
         $(
@@ -107,8 +107,20 @@ macro_rules! without_pools {
 
 without_pools! {
     rocksdb_env_join_all_threads
-    rocksdb_env_lower_thread_pool_io_priority
-    rocksdb_env_lower_high_priority_thread_pool_io_priority
-    rocksdb_env_lower_thread_pool_cpu_priority
-    rocksdb_env_lower_high_priority_thread_pool_cpu_priority
+}
+
+macro_rules! lowered {
+    ($($name:ident $lower:ident $lane:ident;)*) => {$(
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(env: *mut rocksdb_env_t) {
+            boundary!((*env).0.scheduler.$lower(Lane::$lane))
+        }
+    )*};
+}
+
+lowered! {
+    rocksdb_env_lower_thread_pool_io_priority lower_io_priority Compaction;
+    rocksdb_env_lower_high_priority_thread_pool_io_priority lower_io_priority Flush;
+    rocksdb_env_lower_thread_pool_cpu_priority lower_cpu_priority Compaction;
+    rocksdb_env_lower_high_priority_thread_pool_cpu_priority lower_cpu_priority Flush;
 }

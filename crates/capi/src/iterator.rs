@@ -31,6 +31,8 @@ pub struct rocksdb_iterator_t {
     is_stamped: bool,
     /// The timestamp shown last, and the stored version: kept for as long as it does not move.
     shown: RefCell<(Vec<u8>, Vec<u8>)>,
+    /// Under `pin_data`: the keys and values given so far, which stay where they are as long as the iterator lives.
+    pinned: Option<RefCell<Vec<Box<[u8]>>>>,
 }
 
 impl rocksdb_iterator_t {
@@ -45,6 +47,7 @@ impl rocksdb_iterator_t {
             Ok(iter) => (Some(iter), None),
             Err(error) => (None, Some(error)),
         };
+        let pinned = options.pins_data().then(RefCell::default);
         let (tailing, options) = (options.tailing, options.get().cloned().unwrap_or_default());
         rocksdb_iterator_t {
             iter,
@@ -57,6 +60,7 @@ impl rocksdb_iterator_t {
             tailing,
             is_stamped: db.1.is_some(),
             shown: RefCell::default(),
+            pinned,
         }
     }
 
@@ -67,6 +71,7 @@ impl rocksdb_iterator_t {
         cf: &ColumnFamilyHandle,
         options: &rocksdb_readoptions_t,
     ) -> rocksdb_iterator_t {
+        let pinned = options.pins_data().then(RefCell::default);
         let (tailing, options) = (options.tailing, options.get().cloned().unwrap_or_default());
         rocksdb_iterator_t {
             iter: Some(iter),
@@ -79,6 +84,7 @@ impl rocksdb_iterator_t {
             tailing,
             is_stamped: db.1.is_some(),
             shown: RefCell::default(),
+            pinned,
         }
     }
 
@@ -97,6 +103,21 @@ impl rocksdb_iterator_t {
             tailing: false,
             is_stamped: false,
             shown: RefCell::default(),
+            pinned: None,
+        }
+    }
+
+    /// Where `bytes`, which it shows, stay for as long as they are to.
+    fn lasting(&self, bytes: &[u8]) -> *const u8 {
+        let Some(pinned) = &self.pinned else { return bytes.as_ptr() };
+        let mut pinned = pinned.borrow_mut();
+        // Asked for again: of the last two one is the key, one the value.
+        match pinned.iter().rev().take(2).position(|known| **known == *bytes) {
+            Some(back) => pinned[pinned.len() - 1 - back].as_ptr(),
+            None => {
+                pinned.push(bytes.into());
+                pinned.last().map_or(bytes.as_ptr(), |copy| copy.as_ptr())
+            }
         }
     }
 
@@ -344,7 +365,8 @@ seeks! {
     rocksdb_iter_seek_for_prev seek_for_prev;
 }
 
-/// Key or value; null with length 0 if the iterator is not valid. The bytes stay valid until it moves.
+/// Key or value; null with length 0 if the iterator is not valid. The bytes stay valid until it moves; under `pin_data` as long as it
+/// lives.
 macro_rules! reads {
     ($($name:ident $method:ident $shown:ident;)*) => {$(
         #[unsafe(no_mangle)]
@@ -355,7 +377,7 @@ macro_rules! reads {
                     Some(iter) if iter.valid() => {
                         let bytes = this.$shown(iter.$method());
                         *len = bytes.len();
-                        bytes.as_ptr().cast()
+                        this.lasting(bytes).cast()
                     }
                     None if this.valid() => {
                         let bytes = RowSource::$method(this);

@@ -424,6 +424,11 @@ functions! {
         }
     }
 
+    // Null takes a cache away: values in blob files are then in the block cache.
+    rocksdb_options_set_blob_cache(cache: *mut rocksdb_cache_t) |o| {
+        o.parts.blob_cache = cache.as_ref().map(|cache| cache.0.clone())
+    }
+
     rocksdb_options_set_uint64add_merge_operator() |o| { o.cf.merge_operator = Some("uint64add".to_string()) }
 
     rocksdb_options_optimize_for_point_lookup(block_cache_size_mb: u64) |o| {
@@ -524,10 +529,13 @@ pub unsafe extern "C" fn rocksdb_get_options_from_string(
         // Texts that setters kept become the engine's options, and are returned with the changes that the
         // string makes.
         (changed.db, changed.cf) = (changed.database(), changed.family());
-        let cache = changed.cf.table.block_cache_bytes;
+        let (cache, blob_cache) = (changed.cf.table.block_cache_bytes, changed.cf.blob_cache_bytes());
         let result = outcrop_options::file::set_from_string(&mut changed.db, &mut changed.cf, &text(string));
         if changed.cf.table.block_cache_bytes != cache {
             changed.parts.block_cache = None;
+        }
+        if changed.cf.blob_cache_bytes() != blob_cache {
+            changed.parts.blob_cache = None;
         }
         changed.make_objects(&(*base).db);
         changed.take_texts();

@@ -7,8 +7,6 @@ use libc::{c_double, c_int, c_uint, size_t};
 
 kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
     Accepted "tunes how RocksDB opens files and reads, with threads that there are not here" {
-        "max_file_opening_threads" c_int = 16;
-            set rocksdb_options_set_max_file_opening_threads get rocksdb_options_get_max_file_opening_threads -> c_int;
         "read_io_executor_threads" c_int = 1;
             set rocksdb_options_set_read_io_executor_threads get rocksdb_options_get_read_io_executor_threads -> c_int;
         "open_files_async" Flag = Flag(0);
@@ -29,52 +27,32 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_write_thread_max_yield_usec get rocksdb_options_get_write_thread_max_yield_usec -> u64;
         "write_thread_slow_yield_usec" u64 = 3;
             set rocksdb_options_set_write_thread_slow_yield_usec get rocksdb_options_get_write_thread_slow_yield_usec -> u64;
-        "max_write_batch_group_size_bytes" u64 = 1048576;
-            set rocksdb_options_set_max_write_batch_group_size_bytes get rocksdb_options_get_max_write_batch_group_size_bytes -> u64;
         "use_adaptive_mutex" Flag = Flag(0);
             set rocksdb_options_set_use_adaptive_mutex get rocksdb_options_get_use_adaptive_mutex -> Flag;
     }
     Accepted "tunes RocksDB's memtables; there is one kind here, with ordered iteration and all snapshots" {
         "arena_block_size" size_t = 0;
             set rocksdb_options_set_arena_block_size get rocksdb_options_get_arena_block_size -> size_t;
-        "memtable_whole_key_filtering" Flag = Flag(0);
-            set rocksdb_options_set_memtable_whole_key_filtering get rocksdb_options_get_memtable_whole_key_filtering -> Flag;
         "memtable_huge_page_size" size_t = 0;
             set rocksdb_options_set_memtable_huge_page_size get rocksdb_options_get_memtable_huge_page_size -> size_t;
-        "bloom_locality" u32 = 0;
-            set rocksdb_options_set_bloom_locality get rocksdb_options_get_bloom_locality -> u32;
-        "inplace_update_support" Flag = Flag(0);
-            set rocksdb_options_set_inplace_update_support get rocksdb_options_get_inplace_update_support -> Flag;
-        "inplace_update_num_locks" size_t = 10000;
-            set rocksdb_options_set_inplace_update_num_locks get rocksdb_options_get_inplace_update_num_locks -> size_t;
         "experimental_mempurge_threshold" c_double = 0.0;
             set rocksdb_options_set_experimental_mempurge_threshold get rocksdb_options_get_experimental_mempurge_threshold -> c_double;
         "memtable_op_scan_flush_trigger" u32 = 0;
             set rocksdb_options_set_memtable_op_scan_flush_trigger get rocksdb_options_get_memtable_op_scan_flush_trigger -> u32;
         "memtable_avg_op_scan_flush_trigger" u32 = 0;
             set rocksdb_options_set_memtable_avg_op_scan_flush_trigger get rocksdb_options_get_memtable_avg_op_scan_flush_trigger -> u32;
-        "memtable_max_range_deletions" u32 = 0;
-            set rocksdb_options_set_memtable_max_range_deletions get rocksdb_options_get_memtable_max_range_deletions -> u32;
         "memtable_batch_lookup_optimization" Flag = Flag(0);
             set rocksdb_options_set_memtable_batch_lookup_optimization get rocksdb_options_get_memtable_batch_lookup_optimization -> Flag;
         "min_tombstones_for_range_conversion" u32 = 0;
             set rocksdb_options_set_min_tombstones_for_range_conversion get rocksdb_options_get_min_tombstones_for_range_conversion -> u32;
     }
     Accepted "tunes how files are read and written, not what is in them" {
-        "allow_mmap_reads" Flag = Flag(0);
-            set rocksdb_options_set_allow_mmap_reads get rocksdb_options_get_allow_mmap_reads -> Flag;
-        "allow_mmap_writes" Flag = Flag(0);
-            set rocksdb_options_set_allow_mmap_writes get rocksdb_options_get_allow_mmap_writes -> Flag;
         "strict_bytes_per_sync" Flag = Flag(0);
             set rocksdb_options_set_strict_bytes_per_sync get rocksdb_options_get_strict_bytes_per_sync -> Flag;
         "advise_random_on_open" Flag = Flag(1);
             set rocksdb_options_set_advise_random_on_open get rocksdb_options_get_advise_random_on_open -> Flag;
-        "is_fd_close_on_exec" Flag = Flag(1);
-            set rocksdb_options_set_is_fd_close_on_exec get rocksdb_options_get_is_fd_close_on_exec -> Flag;
         "table_cache_numshardbits" c_int = 6;
             set rocksdb_options_set_table_cache_numshardbits get rocksdb_options_get_table_cache_numshardbits -> c_int;
-        "manifest_preallocation_size" size_t = 4194304;
-            set rocksdb_options_set_manifest_preallocation_size get rocksdb_options_get_manifest_preallocation_size -> size_t;
         "async_wal_precreate" Flag = Flag(0);
             set rocksdb_options_set_async_wal_precreate get rocksdb_options_get_async_wal_precreate -> Flag;
         "log_readahead_size" size_t = 0;
@@ -85,24 +63,100 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_fast_sst_open get rocksdb_options_get_fast_sst_open -> Flag;
         "avoid_unnecessary_blocking_io" Flag = Flag(0);
             set rocksdb_options_set_avoid_unnecessary_blocking_io get rocksdb_options_get_avoid_unnecessary_blocking_io -> Flag;
-        "optimize_manifest_for_recovery" Flag = Flag(0);
-            set rocksdb_options_set_optimize_manifest_for_recovery get rocksdb_options_get_optimize_manifest_for_recovery -> Flag;
-        "reuse_manifest_on_open" Flag = Flag(0);
-            set rocksdb_options_set_reuse_manifest_on_open get rocksdb_options_get_reuse_manifest_on_open -> Flag;
-        "max_manifest_space_amp_pct" c_int = 500;
-            set rocksdb_options_set_max_manifest_space_amp_pct get rocksdb_options_get_max_manifest_space_amp_pct -> c_int;
         "background_close_inactive_wals" Flag = Flag(0);
             set rocksdb_options_set_background_close_inactive_wals get rocksdb_options_get_background_close_inactive_wals -> Flag;
-        "uncache_aggressiveness" u32 = 0;
-            set rocksdb_options_set_uncache_aggressiveness get rocksdb_options_get_uncache_aggressiveness -> u32;
-        "avoid_flush_during_recovery" Flag = Flag(0);
-            set rocksdb_options_set_avoid_flush_during_recovery get rocksdb_options_get_avoid_flush_during_recovery -> Flag;
     }
     Acts "jobs at once" {
         "max_background_compactions" c_int = -1;
             set rocksdb_options_set_max_background_compactions get rocksdb_options_get_max_background_compactions -> c_int;
         "max_background_flushes" c_int = -1;
             set rocksdb_options_set_max_background_flushes get rocksdb_options_get_max_background_flushes -> c_int;
+    }
+    Acts "threads that open tables" {
+        "max_file_opening_threads" c_int = 16;
+            set rocksdb_options_set_max_file_opening_threads get rocksdb_options_get_max_file_opening_threads -> c_int;
+    }
+    Acts "limits" {
+        "max_write_batch_group_size_bytes" u64 = 1048576;
+            set rocksdb_options_set_max_write_batch_group_size_bytes get rocksdb_options_get_max_write_batch_group_size_bytes -> u64;
+        "memtable_max_range_deletions" u32 = 0;
+            set rocksdb_options_set_memtable_max_range_deletions get rocksdb_options_get_memtable_max_range_deletions -> u32;
+    }
+    Acts "what was read and written is verified" {
+        "flush_verify_memtable_count" Flag = Flag(1);
+            set rocksdb_options_set_flush_verify_memtable_count get rocksdb_options_get_flush_verify_memtable_count -> Flag;
+        "compaction_verify_record_count" Flag = Flag(1);
+            set rocksdb_options_set_compaction_verify_record_count get rocksdb_options_get_compaction_verify_record_count -> Flag;
+        "verify_manifest_content_on_close" Flag = Flag(0);
+            set rocksdb_options_set_verify_manifest_content_on_close get rocksdb_options_get_verify_manifest_content_on_close -> Flag;
+    }
+    Acts "compactions read back what they wrote" {
+        "verify_output_flags" c_int = 0;
+            set rocksdb_options_set_verify_output_flags get rocksdb_options_get_verify_output_flags -> c_int;
+    }
+    Acts "where the writes of a WAL that is replayed go" {
+        "avoid_flush_during_recovery" Flag = Flag(0);
+            set rocksdb_options_set_avoid_flush_during_recovery get rocksdb_options_get_avoid_flush_during_recovery -> Flag;
+    }
+    Accepted "each table is opened by the number and identity that the MANIFEST has of it, and refused if it has another" {
+        "verify_sst_unique_id_in_manifest" Flag = Flag(1);
+            set rocksdb_options_set_verify_sst_unique_id_in_manifest get rocksdb_options_get_verify_sst_unique_id_in_manifest -> Flag;
+    }
+    Accepted "what is known of a table is read when the table is opened, which happens in any case" {
+        "skip_stats_update_on_db_open" Flag = Flag(0);
+            set rocksdb_options_set_skip_stats_update_on_db_open get rocksdb_options_get_skip_stats_update_on_db_open -> Flag;
+    }
+    Accepted "an estimate that is for people: the properties of tables have 0, as RocksDB's have by default" {
+        "sample_for_compression" u64 = 0;
+            set rocksdb_options_set_sample_for_compression get rocksdb_options_get_sample_for_compression -> u64;
+    }
+    Accepted "who runs which job is asked of RocksDB through C++ and Java alone; events and LOG tell it" {
+        "enable_thread_tracking" Flag = Flag(0);
+            set rocksdb_options_set_enable_thread_tracking get rocksdb_options_get_enable_thread_tracking -> Flag;
+    }
+    Accepted "a single deletion over a deletion brings nothing back: the older deletion stays in force" {
+        "enforce_single_del_contracts" Flag = Flag(1);
+            set rocksdb_options_set_enforce_single_del_contracts get rocksdb_options_get_enforce_single_del_contracts -> Flag;
+    }
+    Accepted "blocks of files that are gone leave the cache at once" {
+        "uncache_aggressiveness" u32 = 0;
+            set rocksdb_options_set_uncache_aggressiveness get rocksdb_options_get_uncache_aggressiveness -> u32;
+    }
+    Accepted "the MANIFEST is written anew by size alone (max_manifest_file_size); a database opens from any of its sizes" {
+        "max_manifest_space_amp_pct" c_int = 500;
+            set rocksdb_options_set_max_manifest_space_amp_pct get rocksdb_options_get_max_manifest_space_amp_pct -> c_int;
+        "reuse_manifest_on_open" Flag = Flag(0);
+            set rocksdb_options_set_reuse_manifest_on_open get rocksdb_options_get_reuse_manifest_on_open -> Flag;
+        "optimize_manifest_for_recovery" Flag = Flag(0);
+            set rocksdb_options_set_optimize_manifest_for_recovery get rocksdb_options_get_optimize_manifest_for_recovery -> Flag;
+        "manifest_preallocation_size" size_t = 4194304;
+            set rocksdb_options_set_manifest_preallocation_size get rocksdb_options_get_manifest_preallocation_size -> size_t;
+    }
+    Accepted "a file is opened for one process: descriptors are closed in those that it starts" {
+        "is_fd_close_on_exec" Flag = Flag(1);
+            set rocksdb_options_set_is_fd_close_on_exec get rocksdb_options_get_is_fd_close_on_exec -> Flag;
+    }
+    Accepted "an obsolete file is removed as soon as nobody reads it, and what was left behind when the database opens" {
+        "delete_obsolete_files_period_micros" u64 = 21600000000;
+            set rocksdb_options_set_delete_obsolete_files_period_micros get rocksdb_options_get_delete_obsolete_files_period_micros -> u64;
+    }
+    Accepted "memory is taken as keys come: overwriting a key takes as much as a new one, whatever this says; reads are the same" {
+        "inplace_update_support" Flag = Flag(0);
+            set rocksdb_options_set_inplace_update_support get rocksdb_options_get_inplace_update_support -> Flag;
+        "inplace_update_num_locks" size_t = 10000;
+            set rocksdb_options_set_inplace_update_num_locks get rocksdb_options_get_inplace_update_num_locks -> size_t;
+    }
+    Accepted "memtables have an index of whole keys, which a filter could only repeat" {
+        "memtable_whole_key_filtering" Flag = Flag(0);
+            set rocksdb_options_set_memtable_whole_key_filtering get rocksdb_options_get_memtable_whole_key_filtering -> Flag;
+        "bloom_locality" u32 = 0;
+            set rocksdb_options_set_bloom_locality get rocksdb_options_get_bloom_locality -> u32;
+    }
+    Accepted "files are read with calls and not mapped: the bytes are the same, and the block cache holds what is read" {
+        "allow_mmap_reads" Flag = Flag(0);
+            set rocksdb_options_set_allow_mmap_reads get rocksdb_options_get_allow_mmap_reads -> Flag;
+        "allow_mmap_writes" Flag = Flag(0);
+            set rocksdb_options_set_allow_mmap_writes get rocksdb_options_get_allow_mmap_writes -> Flag;
     }
     Acts "LOG" {
         "info_log_level" c_int = 1;
@@ -127,12 +181,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_persist_stats_to_disk get rocksdb_options_get_persist_stats_to_disk -> Flag;
         "stats_history_buffer_size" size_t = 1048576;
             set rocksdb_options_set_stats_history_buffer_size get rocksdb_options_get_stats_history_buffer_size -> size_t;
-        "enable_thread_tracking" Flag = Flag(0);
-            set rocksdb_options_set_enable_thread_tracking get rocksdb_options_get_enable_thread_tracking -> Flag;
-        "skip_stats_update_on_db_open" Flag = Flag(0);
-            set rocksdb_options_set_skip_stats_update_on_db_open get rocksdb_options_get_skip_stats_update_on_db_open -> Flag;
-        "sample_for_compression" u64 = 0;
-            set rocksdb_options_set_sample_for_compression get rocksdb_options_get_sample_for_compression -> u64;
     }
     Accepted "tunes when RocksDB compacts; what a read returns does not depend on it" {
         "read_triggered_compaction_threshold" c_double = 0.0;
@@ -145,8 +193,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_preclude_last_level_data_seconds get rocksdb_options_get_preclude_last_level_data_seconds -> u64;
         "preserve_internal_time_seconds" u64 = 0;
             set rocksdb_options_set_preserve_internal_time_seconds get rocksdb_options_get_preserve_internal_time_seconds -> u64;
-        "delete_obsolete_files_period_micros" u64 = 21600000000;
-            set rocksdb_options_set_delete_obsolete_files_period_micros get rocksdb_options_get_delete_obsolete_files_period_micros -> u64;
     }
     Accepted "a hint for storage that has tiers" {
         "last_level_temperature" c_int = 0;
@@ -163,8 +209,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_lowest_used_cache_tier get rocksdb_options_get_lowest_used_cache_tier -> c_int;
     }
     Accepted "an additional check of RocksDB's own memory or of its own outputs; block checksums are always verified on reading" {
-        "verify_output_flags" c_int = 0;
-            set rocksdb_options_set_verify_output_flags get rocksdb_options_get_verify_output_flags -> c_int;
         "paranoid_memory_checks" Flag = Flag(0);
             set rocksdb_options_set_paranoid_memory_checks get rocksdb_options_get_paranoid_memory_checks -> Flag;
         "memtable_protection_bytes_per_key" u32 = 0;
@@ -173,16 +217,6 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
             set rocksdb_options_set_block_protection_bytes_per_key get rocksdb_options_get_block_protection_bytes_per_key -> u8;
         "memtable_verify_per_key_checksum_on_seek" Flag = Flag(0);
             set rocksdb_options_set_memtable_verify_per_key_checksum_on_seek get rocksdb_options_get_memtable_verify_per_key_checksum_on_seek -> Flag;
-        "flush_verify_memtable_count" Flag = Flag(1);
-            set rocksdb_options_set_flush_verify_memtable_count get rocksdb_options_get_flush_verify_memtable_count -> Flag;
-        "compaction_verify_record_count" Flag = Flag(1);
-            set rocksdb_options_set_compaction_verify_record_count get rocksdb_options_get_compaction_verify_record_count -> Flag;
-        "verify_sst_unique_id_in_manifest" Flag = Flag(1);
-            set rocksdb_options_set_verify_sst_unique_id_in_manifest get rocksdb_options_get_verify_sst_unique_id_in_manifest -> Flag;
-        "verify_manifest_content_on_close" Flag = Flag(0);
-            set rocksdb_options_set_verify_manifest_content_on_close get rocksdb_options_get_verify_manifest_content_on_close -> Flag;
-        "enforce_single_del_contracts" Flag = Flag(1);
-            set rocksdb_options_set_enforce_single_del_contracts get rocksdb_options_get_enforce_single_del_contracts -> Flag;
     }
     Accepted "what it asks for is always so here" {
         "enforce_write_buffer_manager_during_recovery" Flag = Flag(1);

@@ -22,6 +22,11 @@ pub struct rocksdb_readoptions_t {
 }
 
 impl rocksdb_readoptions_t {
+    /// Keys and values that iterators give stay valid as long as the iterators live.
+    pub(crate) fn pins_data(&self) -> bool {
+        self.settings.kept("pin_data", Flag(0)).is_set()
+    }
+
     /// The engine's options.
     ///
     /// # Errors
@@ -78,13 +83,16 @@ engine_settings! { rocksdb_readoptions_t:
     "value_size_soft_limit" [options.value_size_soft_limit]
         set rocksdb_readoptions_set_value_size_soft_limit(u64)
         get rocksdb_readoptions_get_value_size_soft_limit -> u64;
+    "rate_limiter_priority" [options.rate_limiter_priority]
+        set rocksdb_readoptions_set_rate_limiter_priority(c_int)
+        get rocksdb_readoptions_get_rate_limiter_priority -> c_int;
     "tailing" [tailing]
         set rocksdb_readoptions_set_tailing(Flag)
         get rocksdb_readoptions_get_tailing -> Flag;
 }
 
 kept_settings! { rocksdb_readoptions_t, READ_NOTES:
-    Accepted "checksums are always verified when a block is loaded" {
+    Accepted "a damaged block is an error in any case, and never data" {
         "verify_checksums" Flag = Flag(1);
             set rocksdb_readoptions_set_verify_checksums get rocksdb_readoptions_get_verify_checksums -> Flag;
     }
@@ -99,8 +107,6 @@ kept_settings! { rocksdb_readoptions_t, READ_NOTES:
             set rocksdb_readoptions_set_auto_readahead_size get rocksdb_readoptions_get_auto_readahead_size -> Flag;
         "background_purge_on_iterator_cleanup" Flag = Flag(0);
             set rocksdb_readoptions_set_background_purge_on_iterator_cleanup get rocksdb_readoptions_get_background_purge_on_iterator_cleanup -> Flag;
-        "rate_limiter_priority" c_int = 4;
-            set rocksdb_readoptions_set_rate_limiter_priority get rocksdb_readoptions_get_rate_limiter_priority -> c_int;
         "io_activity" c_int = 255;
             set rocksdb_readoptions_set_io_activity get rocksdb_readoptions_get_io_activity -> c_int;
         "allow_unprepared_value" Flag = Flag(0);
@@ -112,7 +118,7 @@ kept_settings! { rocksdb_readoptions_t, READ_NOTES:
         "auto_prefix_mode" Flag = Flag(0);
             set rocksdb_readoptions_set_auto_prefix_mode get rocksdb_readoptions_get_auto_prefix_mode -> Flag;
     }
-    Accepted "keys and values stay valid until the iterator moves; is-key-pinned says so" {
+    Acts "keys and values that an iterator gives stay valid as long as it lives" {
         "pin_data" Flag = Flag(0);
             set rocksdb_readoptions_set_pin_data get rocksdb_readoptions_get_pin_data -> Flag;
     }

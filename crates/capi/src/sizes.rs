@@ -9,17 +9,17 @@ use outcrop::{Cache, ColumnFamilyHandle, Db, SizeApproximation};
 use std::sync::Arc;
 
 pub struct rocksdb_size_approximation_options_t {
-    include_memtables: bool,
-    include_files: bool,
+    what: SizeApproximation,
     settings: Settings,
 }
 
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_size_approximation_options_create() -> *mut rocksdb_size_approximation_options_t {
     boundary!({
-        let SizeApproximation { include_memtables, include_files } = SizeApproximation::default();
-        let settings = Settings::default();
-        hand_out(rocksdb_size_approximation_options_t { include_memtables, include_files, settings })
+        hand_out(rocksdb_size_approximation_options_t {
+            what: Default::default(),
+            settings: Default::default(),
+        })
     })
 }
 
@@ -31,19 +31,18 @@ pub unsafe extern "C" fn rocksdb_size_approximation_options_destroy(
 }
 
 engine_settings! { rocksdb_size_approximation_options_t:
-    "include_memtables" [include_memtables]
+    "include_memtables" [what.include_memtables]
         set rocksdb_size_approximation_options_set_include_memtables(Flag)
         get rocksdb_size_approximation_options_get_include_memtables -> Flag;
-    "include_files" [include_files]
+    "include_files" [what.include_files]
         set rocksdb_size_approximation_options_set_include_files(Flag)
         get rocksdb_size_approximation_options_get_include_files -> Flag;
+    "include_blob_files" [what.include_blob_files]
+        set rocksdb_size_approximation_options_set_include_blob_files(Flag)
+        get rocksdb_size_approximation_options_get_include_blob_files -> Flag;
 }
 
 kept_settings! { rocksdb_size_approximation_options_t, SIZE_NOTES:
-    Accepted "blob files count nothing" {
-        "include_blob_files" Flag = Flag(0);
-            set rocksdb_size_approximation_options_set_include_blob_files get rocksdb_size_approximation_options_get_include_blob_files -> Flag;
-    }
     Accepted "the error is that of the block boundaries" {
         "files_size_error_margin" c_double = -1.0;
             set rocksdb_size_approximation_options_set_files_size_error_margin get rocksdb_size_approximation_options_get_files_size_error_margin -> c_double;
@@ -133,6 +132,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
         let what = SizeApproximation {
             include_memtables: include_flags & MEMTABLES != 0,
             include_files: include_flags & FILES != 0,
+            include_blob_files: false,
         };
         let (db, cf) = (&(*db).0, &(*cf).0);
         let ranges = ranges(count, (starts, start_lens), (limits, limit_lens));
@@ -142,8 +142,7 @@ pub unsafe extern "C" fn rocksdb_approximate_sizes_cf_with_flags(
 
 unsafe fn what_of(options: *const rocksdb_size_approximation_options_t) -> SizeApproximation {
     // SAFETY: the caller passes live options, or null for the defaults.
-    let Some(options) = (unsafe { options.as_ref() }) else { return SizeApproximation::default() };
-    SizeApproximation { include_memtables: options.include_memtables, include_files: options.include_files }
+    unsafe { options.as_ref() }.map_or_else(SizeApproximation::default, |options| options.what)
 }
 
 #[unsafe(no_mangle)]

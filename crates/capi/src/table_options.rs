@@ -95,13 +95,15 @@ engine_settings! { rocksdb_block_based_table_options_t:
 }
 
 kept_settings! { rocksdb_block_based_table_options_t, TABLE_NOTES:
-    Accepted "tunes RocksDB's reads; the answer is the same" {
+    Acts "how iterators read ahead" {
         "max_auto_readahead_size" size_t = 262144;
             set rocksdb_block_based_options_set_max_auto_readahead_size get rocksdb_block_based_options_get_max_auto_readahead_size -> size_t;
         "initial_auto_readahead_size" size_t = 8192;
             set rocksdb_block_based_options_set_initial_auto_readahead_size get rocksdb_block_based_options_get_initial_auto_readahead_size -> size_t;
         "num_file_reads_for_auto_readahead" u64 = 2;
             set rocksdb_block_based_options_set_num_file_reads_for_auto_readahead get rocksdb_block_based_options_get_num_file_reads_for_auto_readahead -> u64;
+    }
+    Accepted "tunes RocksDB's reads; the answer is the same" {
         "index_block_search_type" c_int = 0;
             set rocksdb_block_based_options_set_index_block_search_type get rocksdb_block_based_options_get_index_block_search_type -> c_int;
         "read_amp_bytes_per_bit" u32 = 0;

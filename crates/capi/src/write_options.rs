@@ -4,7 +4,8 @@ use crate::memory::{give_back, hand_out, slice};
 use crate::settings::{Flag, Settings};
 use libc::{c_char, c_double, c_int, c_uchar, size_t};
 use outcrop::{
-    BottommostLevelCompaction, CompactRangeOptions, Result, Timestamp, WaitForCompactOptions, WriteOptions,
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Result, Timestamp,
+    WaitForCompactOptions, WriteOptions,
 };
 use std::time::Duration;
 
@@ -71,7 +72,20 @@ impl rocksdb_compactoptions_t {
         let forced = self.bottommost >= FORCE || (self.bottommost == IF_HAVE_COMPACTION_FILTER && filtered);
         let bottommost_level_compaction =
             if forced { BottommostLevelCompaction::Force } else { BottommostLevelCompaction::Skip };
-        CompactRangeOptions { bottommost_level_compaction, ..self.options }
+        // RocksDB's numbers; a share outside of 0 to 1 leaves it to the option.
+        let blob_garbage_collection_policy =
+            match self.settings.kept::<c_int>("blob_garbage_collection_policy", 2) {
+                0 => BlobGarbageCollectionPolicy::Force,
+                1 => BlobGarbageCollectionPolicy::Disable,
+                _ => BlobGarbageCollectionPolicy::UseDefault,
+            };
+        let share = self.settings.kept::<f64>("blob_garbage_collection_age_cutoff", -1.0);
+        CompactRangeOptions {
+            bottommost_level_compaction,
+            blob_garbage_collection_policy,
+            blob_garbage_collection_age_cutoff: (0.0..=1.0).contains(&share).then_some(share),
+            ..self.options
+        }
     }
 }
 
@@ -179,9 +193,11 @@ kept_settings! { rocksdb_flushwaloptions_t, FLUSH_WAL_NOTES:
 }
 
 kept_settings! { rocksdb_compactoptions_t, COMPACT_NOTES:
-    Accepted "tunes how RocksDB runs a compaction; what it leaves readable is the same" {
+    Accepted "the flush that a compaction begins with adds no stall: a memtable that writers fill is flushed by itself" {
         "allow_write_stall" Flag = Flag(0);
             set rocksdb_compactoptions_set_allow_write_stall get rocksdb_compactoptions_get_allow_write_stall -> Flag;
+    }
+    Acts "moves values out of blob files" {
         "blob_garbage_collection_policy" c_int = 2;
             set rocksdb_compactoptions_set_blob_garbage_collection_policy get rocksdb_compactoptions_get_blob_garbage_collection_policy -> c_int;
         "blob_garbage_collection_age_cutoff" c_double = -1.0;

@@ -14,6 +14,7 @@ mod files;
 mod open;
 mod query;
 mod rows;
+mod salvage;
 mod sst;
 mod text;
 mod verbs;
@@ -50,7 +51,7 @@ pub struct LdbArguments {
     /// First key.
     #[arg(long)]
     from: Option<String>,
-    /// Key before which it ends.
+    /// Key before which it ends; for salvage the directory of the new database.
     #[arg(long)]
     to: Option<String>,
     /// Rows at most.
@@ -137,6 +138,7 @@ impl LdbArguments {
             ["get_property", name] => self.get_property(name),
             ["metrics"] => self.metrics(),
             ["repair"] => self.repair(),
+            ["salvage"] => self.salvage(),
             ["backup"] => self.backup(),
             ["restore"] => self.restore(),
             ["list_backups"] => self.list_backups(),

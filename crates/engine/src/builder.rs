@@ -8,6 +8,8 @@ use crate::objects::DbObjects;
 use crate::open;
 use crate::panic::caught;
 use crate::repair::report::RepairReport;
+use crate::repair::salvage::report::SalvageReport;
+use crate::repair::salvage::{self, SalvageOptions};
 use crate::repair::{self, RepairOptions};
 use crate::scrub::options::ScrubOptions;
 use outcrop_base::{CompactionFilter, Comparator, Error, ErrorKind, MergeOperator, Result, Timestamp};
@@ -176,8 +178,8 @@ impl DbBuilder {
         self
     }
 
-    /// Objects that it may share with other databases: limits, and a logger. Without effect on a database that is only read: it
-    /// writes nothing that they limit, and no LOG.
+    /// Objects that it may share with other databases: limits, and a logger. Without effect on a database that is only read, but for the
+    /// memory budget: it writes nothing that they limit, and no LOG.
     pub fn objects(mut self, objects: DbObjects) -> DbBuilder {
         self.objects = objects;
         self
@@ -279,7 +281,7 @@ impl DbBuilder {
     ///
     /// # Errors
     /// - InvalidArgument: it does not exist, or exists against `error_if_exists`; it has column families that were not named, or
-    ///   lacks one that was; a comparator differs; a setting has no such value. Change what is asked for.
+    ///   lacks one that was; a comparator differs; a setting has no such value, or contradicts a memory budget. Change what is asked for.
     /// - IoError naming the LOCK file: it is open elsewhere. Close it there. Any other IoError: the file system refused.
     /// - Corruption naming file and offset: its files are damaged. Restore it; opening again will not help.
     /// - NotSupported naming a feature: it uses one that this engine lacks.
@@ -290,7 +292,7 @@ impl DbBuilder {
         let watched = (std::mem::take(&mut self.listeners), self.statistics.clone());
         let scrub = self.scrub;
         scrub.as_ref().map_or(Ok(()), ScrubOptions::check)?;
-        let (path, options, env, families) = self.into_parts();
+        let (path, options, env, families) = self.into_parts()?;
         let db = Db::new(open::open(&path, options, env, families, objects, watched)?, None);
         if scrub.is_some() {
             db.set_scrub(scrub)?;
@@ -325,8 +327,9 @@ impl DbBuilder {
     /// As [`DbBuilder::open`]; Corruption if a WAL has data and `error_if_wal_file_exists` is set.
     pub fn open_read_only(self) -> Result<Db> {
         let (strict, statistics) = (self.error_if_wal_file_exists, self.statistics.clone());
-        let (path, options, env, families) = self.into_parts();
-        let (core, _) = read_only::open(&path, options, env, families, (strict, statistics))?;
+        let limiter = self.objects.rate_limiter.clone();
+        let (path, options, env, families) = self.into_parts()?;
+        let (core, _) = read_only::open(&path, options, env, families, limiter, (strict, statistics))?;
         Ok(Db::new(core, None))
     }
 
@@ -336,9 +339,9 @@ impl DbBuilder {
     /// # Errors
     /// As [`DbBuilder::open`].
     pub fn open_secondary(self) -> Result<Db> {
-        let statistics = self.statistics.clone();
-        let (path, options, env, families) = self.into_parts();
-        let (core, secondary) = read_only::open(&path, options, env, families, (false, statistics))?;
+        let (limiter, statistics) = (self.objects.rate_limiter.clone(), self.statistics.clone());
+        let (path, options, env, families) = self.into_parts()?;
+        let (core, secondary) = read_only::open(&path, options, env, families, limiter, (false, statistics))?;
         Ok(Db::new(core, Some(secondary)))
     }
 
@@ -379,8 +382,40 @@ impl DbBuilder {
     /// Source: RocksDB `db/repair.cc`, from which it differs as `docs/design/0022` says.
     pub fn repair(self, options: &RepairOptions) -> Result<RepairReport> {
         let objects = self.objects.clone();
-        let (path, db_options, env, families) = self.into_parts();
+        let (path, db_options, env, families) = self.into_parts()?;
         caught("repair", || repair::repair(&path, db_options, env, families, objects, options))
+    }
+
+    /// Copies all that is whole of a damaged database, which must not be open, into a new one in `to`: of tables every block that verifies, of
+    /// WALs every record, of blob files every value. The damaged one is only read. `to` must be empty, or not be there. Settings and
+    /// column families are those given so far; those of other column families are in `options`.
+    ///
+    /// Of what is left the newest version wins. Where something is missing that may be an older one, or one that was deleted: the report names
+    /// every range of keys of which that may be, with the file. Every other key is as it was.
+    ///
+    /// ```
+    /// # use outcrop::{Db, Env, SalvageOptions};
+    /// # let env = Env::memory();
+    /// # let db = Db::builder("/db").env(env.clone()).create_if_missing(true).open()?;
+    /// # db.put("apple", "red")?;
+    /// # db.close()?;
+    /// let report = Db::builder("/db").env(env.clone()).salvage("/new", &SalvageOptions::default())?;
+    /// for range in &report.doubtful {
+    ///     println!("{range}");
+    /// }
+    /// let db = Db::builder("/new").env(env).open()?;
+    /// assert_eq!(db.get("apple")?.as_deref(), Some(&b"red"[..]));
+    /// # outcrop::Result::Ok(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`DbBuilder::repair`], and InvalidArgument if `to` has files or is within the damaged database. The new one is removed again
+    /// then, as far as possible.
+    pub fn salvage(self, to: impl AsRef<Path>, options: &SalvageOptions) -> Result<SalvageReport> {
+        let objects = self.objects.clone();
+        let (path, db_options, env, families) = self.into_parts()?;
+        let places = (&*path, to.as_ref());
+        caught("salvage", || salvage::salvage(places, db_options, env, families, objects, options))
     }
 
     /// The settings of the database as a whole so far.
@@ -423,17 +458,24 @@ impl DbBuilder {
     }
 
     /// The arguments of `open`. "default" is in the list if anything was said of it.
-    fn into_parts(self) -> (PathBuf, DbOptions, Env, Vec<ColumnFamilyDescriptor>) {
+    ///
+    /// # Errors
+    /// InvalidArgument naming what contradicts a memory budget.
+    fn into_parts(self) -> Result<(PathBuf, DbOptions, Env, Vec<ColumnFamilyDescriptor>)> {
         let mut families: Vec<_> = self.default.into_iter().chain(self.stored).chain(self.families).collect();
-        if let Some(cache) = &self.block_cache {
+        if self.block_cache.is_some() || self.objects.memory_budget.is_some() {
             if !families.iter().any(|family| family.name == DEFAULT_COLUMN_FAMILY) {
                 families.push(ColumnFamilyDescriptor::new(DEFAULT_COLUMN_FAMILY));
             }
             for family in &mut families {
-                family.parts.block_cache.get_or_insert_with(|| cache.clone());
+                family.parts.block_cache = family.parts.block_cache.take().or(self.block_cache.clone());
             }
         }
-        (self.path, self.options, self.env, families)
+        if let Some(budget) = &self.objects.memory_budget {
+            self.objects.check_budget(&self.options)?;
+            families.iter_mut().try_for_each(|family| budget.govern(family))?;
+        }
+        Ok((self.path, self.options, self.env, families))
     }
 }
 

@@ -53,6 +53,11 @@ pub trait TablePropertiesCollectorFactory: Send + Sync {
     /// Its name: written into every table of the column family.
     fn name(&self) -> &str;
 
+    /// Its name and its settings, for LOG. Default: the name.
+    fn description(&self) -> String {
+        self.name().to_string()
+    }
+
     /// The collector of one table of a column family; `None`: it has none. `level` is where a compaction writes the table, 0 for a flush,
     /// `None` for a file made for ingestion.
     fn create(&self, column_family: CfId, level: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>>;
@@ -251,6 +256,17 @@ pub struct CompactOnDeletion {
 impl TablePropertiesCollectorFactory for CompactOnDeletion {
     fn name(&self) -> &str {
         "CompactOnDeletionCollector"
+    }
+
+    /// As RocksDB's describes itself.
+    fn description(&self) -> String {
+        format!(
+            "{} (Sliding window size = {} Deletion trigger = {} Deletion ratio = {})",
+            self.name(),
+            self.window_size,
+            self.deletion_trigger,
+            self.deletion_ratio
+        )
     }
 
     fn create(&self, _: CfId, _: Option<usize>) -> Option<Box<dyn TablePropertiesCollector>> {

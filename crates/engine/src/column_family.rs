@@ -46,6 +46,8 @@ pub struct ColumnFamilyParts {
     pub sst_partitioner: Option<Arc<dyn SstPartitionerFactory>>,
     /// Block cache; `None`: a private one of 32 MiB, unless `no_block_cache` is set.
     pub block_cache: Option<Arc<Cache>>,
+    /// Cache of values in blob files; `None`: they are in the block cache. Source: `blob_cache`.
+    pub blob_cache: Option<Arc<Cache>>,
 }
 
 /// A column family to open or create.
@@ -105,6 +107,7 @@ impl ColumnFamilyDescriptor {
             collectors: if new.collectors.is_empty() { old.collectors } else { new.collectors },
             sst_partitioner: new.sst_partitioner.or(old.sst_partitioner),
             block_cache: new.block_cache.or(old.block_cache),
+            blob_cache: new.blob_cache.or(old.blob_cache),
         };
         ColumnFamilyDescriptor { name: self.name, options, parts }
     }
@@ -181,6 +184,26 @@ impl ColumnFamilyDescriptor {
         self.parts.block_cache = Some(cache);
         self
     }
+
+    /// With this cache for its values in blob files, which would otherwise take room from blocks of tables. Others may share it.
+    ///
+    /// ```
+    /// use outcrop::{Cache, CacheOptions, ColumnFamilyDescriptor, ColumnFamilyOptions, Db, Env};
+    ///
+    /// let values = Cache::new(CacheOptions { capacity: 64 << 20, estimated_entry_charge: 0 });
+    /// let options = ColumnFamilyOptions { enable_blob_files: true, min_blob_size: 1000, ..Default::default() };
+    /// let photos = ColumnFamilyDescriptor::new("default").with_options(options).with_blob_cache(values.clone());
+    /// let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).column_family(photos).open()?;
+    /// db.put("sunset", [7; 4000])?;
+    /// db.flush()?;
+    /// db.get("sunset")?;
+    /// assert_eq!(values.entry_count(), 1);
+    /// # outcrop::Result::Ok(())
+    /// ```
+    pub fn with_blob_cache(mut self, cache: Arc<Cache>) -> ColumnFamilyDescriptor {
+        self.parts.blob_cache = Some(cache);
+        self
+    }
 }
 
 impl From<&str> for ColumnFamilyDescriptor {
@@ -236,6 +259,8 @@ pub struct ColumnFamily {
     pub sst_partitioner: Option<Arc<dyn SstPartitionerFactory>>,
     /// Cache of its tables' blocks.
     pub block_cache: Option<Arc<Cache>>,
+    /// Cache of its values in blob files, if they have one of their own.
+    pub blob_cache: Option<Arc<Cache>>,
     /// Current settings; replaced as a whole by `set_options`, one call after the other.
     pub(crate) options: ArcSwap<ColumnFamilyOptions>,
     pub(crate) superversion: SuperVersionCell,
@@ -271,7 +296,8 @@ pub(crate) fn new_memtable(
     comparator: &Comparator,
     pool: &Arc<MemTablePool>,
 ) -> Arc<MemTable> {
-    let memtable = MemTable::new(comparator.clone(), options.write_buffer_size, pool);
+    let memtable = MemTable::new(comparator.clone(), options.write_buffer_size, pool)
+        .with_max_range_deletions(options.max_range_deletions());
     let bytes = (options.write_buffer_size as f64 * options.memtable_prefix_bloom_size_ratio) as usize;
     Arc::new(match &options.prefix_extractor {
         Some(extractor) if bytes > 0 => memtable.with_prefix_bloom(extractor.clone(), bytes),
@@ -300,12 +326,23 @@ impl ColumnFamily {
             collectors: parts.collectors.clone(),
             sst_partitioner: parts.sst_partitioner.clone(),
             block_cache: parts.block_cache.clone(),
+            blob_cache: parts.blob_cache.clone(),
             stats: ColumnFamilyStats::new(descriptor.options.num_levels as usize),
             options: ArcSwap::from_pointee(descriptor.options.clone()),
             superversion: SuperVersionCell::new(superversion),
             memtable_pool: memtable_pool.clone(),
             caution: AtomicU8::new(if parts.comparator.timestamp_len() > 0 { STAMPED } else { 0 }),
         })
+    }
+
+    /// Where its values in blob files are cached.
+    pub(crate) fn cache_of_blobs(&self) -> Option<&Arc<Cache>> {
+        self.blob_cache.as_ref().or(self.block_cache.as_ref())
+    }
+
+    /// Its caches. One that is both comes twice.
+    pub(crate) fn caches(&self) -> impl Iterator<Item = &Arc<Cache>> {
+        self.block_cache.iter().chain(&self.blob_cache)
     }
 
     /// The first stored key of the row of `stored`.

@@ -12,7 +12,7 @@ use crate::scrub::scrubber::Scrubber;
 use crate::table_cache::TableCache;
 use arc_swap::ArcSwap;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_env::{Env, process_id};
+use outcrop_env::{Env, process_id, trim_heap};
 use outcrop_manifest::FileNumber;
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::{Monitor, Statistics, Ticker};
@@ -82,7 +82,7 @@ pub struct DbContext {
     pub closed: AtomicBool,
     /// Complete files that were not installed, but may be named by a MANIFEST whose tail is unknown. Removed once another is in
     /// charge.
-    pub quarantined: Mutex<Vec<FileNumber>>,
+    pub doubtful_outputs: Mutex<Vec<FileNumber>>,
     next_file: AtomicU64,
     /// The process that opened the database.
     process: u32,
@@ -126,7 +126,7 @@ impl DbContext {
             has_unlogged: AtomicBool::new(false),
             closing: AtomicBool::new(false),
             closed: AtomicBool::new(false),
-            quarantined: Mutex::default(),
+            doubtful_outputs: Mutex::default(),
             next_file: AtomicU64::new(next_file.0),
             process: process_id(),
         }
@@ -146,8 +146,15 @@ impl DbContext {
             self.pacing.observer = Some(Arc::new(LimiterCounts(self.monitor.clone())));
         }
         let tables = Arc::into_inner(self.tables).expect("nobody has opened a table yet");
-        self.tables = Arc::new(tables.watched_by(self.monitor.clone()));
+        self.tables = Arc::new(tables.watched_by(self.monitor.clone()).paced_by(self.pacing.reads()));
         self
+    }
+
+    /// Within a memory budget, returns what the allocator keeps to the operating system: after each job, and from time to time.
+    pub fn trim_heap(&self) {
+        if self.objects.memory_budget.is_some() {
+            trim_heap();
+        }
     }
 
     /// Counts an event, if there are statistics.

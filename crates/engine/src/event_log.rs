@@ -144,6 +144,31 @@ pub fn compaction_finished(
         .write(ctx);
 }
 
+/// The objects of a column family, by their names, for the header of LOG.
+fn objects_of(family: &ColumnFamilyDescriptor) -> dump::Objects {
+    let parts = &family.parts;
+    let none = || "None".to_string();
+    let merge_operator = parts.merge_operator.as_ref().map(|object| object.name().to_string());
+    let filter = parts.compaction_filter.as_ref().map(|object| object.name().to_string());
+    let filters = parts.compaction_filter_factory.as_ref().map(|object| object.name().to_string());
+    let partitioner = parts.sst_partitioner.as_ref().map(|object| object.name().to_string());
+    let collectors = parts.collectors.iter().map(|factory| format!("{};", factory.description()));
+    dump::Objects {
+        named: vec![
+            ("comparator", parts.comparator.name().to_string()),
+            ("merge_operator", merge_operator.or(family.options.merge_operator.clone()).unwrap_or_else(none)),
+            ("compaction_filter", filter.unwrap_or_else(none)),
+            ("compaction_filter_factory", filters.unwrap_or_else(none)),
+            ("sst_partitioner_factory", partitioner.unwrap_or_else(none)),
+            ("table_properties_collectors", collectors.collect()),
+        ],
+        block_cache: parts
+            .block_cache
+            .as_ref()
+            .map(|cache| (Arc::as_ptr(cache) as usize, cache.capacity(), cache.has_strict_capacity_limit())),
+    }
+}
+
 /// The header of LOG: version, session, files, and every option.
 pub fn opened(ctx: &DbContext, families: &[ColumnFamilyDescriptor]) {
     // In RocksDB's form, for scripts that read it: the word after the colon is the version, the last of the next line the hash.
@@ -169,7 +194,11 @@ pub fn opened(ctx: &DbContext, families: &[ColumnFamilyDescriptor]) {
     lines.push(format!("Fast CRC32 supported: if the processor has it; at compile time: {built} on {arch}"));
     lines.push("Jemalloc supported: 0".to_string());
     lines.extend(dump::database(&ctx.options));
-    lines.extend(families.iter().flat_map(|family| dump::column_family(&family.name, &family.options)));
+    lines.extend(
+        families
+            .iter()
+            .flat_map(|family| dump::column_family(&family.name, &family.options, &objects_of(family))),
+    );
     lines.push(format!("DB ID: {}", ctx.db_id));
     ctx.info_log.headers(&lines);
     log_line!(ctx, "opening {}", ctx.path.display());

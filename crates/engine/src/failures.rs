@@ -174,12 +174,13 @@ impl VersionSet {
         true
     }
 
-    /// The error a refused write gets.
-    pub fn refusal(&self) -> Error {
+    /// The error a refused write gets; `None` if the database has resumed meanwhile, or is about to, which excludes writers until it has.
+    pub fn refusal(&self) -> Option<Error> {
         let state = self.state.lock();
         match &state.background_error {
-            Some(error) => error.clone(),
-            None => closing_error(),
+            Some(error) => Some(error.clone()),
+            None if state.resuming || !self.refuses_writes() => None,
+            None => Some(closing_error()),
         }
     }
 

@@ -1,11 +1,12 @@
 //! The options that a database is opened with: checked, corrected and completed.
 
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
+use crate::objects::DbObjects;
 use crate::partitioner::{FixedPrefixPartitioner, SstPartitionerFactory};
 use outcrop_base::timestamp::TIMESTAMP_LEN;
 use outcrop_base::{Comparator, Error, Result, builtin_merge};
 use outcrop_cache::{Cache, CacheOptions};
-use outcrop_memtable::{MemTablePool, MemoryAccount};
+use outcrop_memtable::MemTablePool;
 use outcrop_options::{DbOptions, sanitize, validate};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -80,8 +81,11 @@ fn complete_descriptors(mut descriptors: Vec<ColumnFamilyDescriptor>) -> Result<
     Ok(descriptors)
 }
 
-/// Gives a column family a private block cache if it has none and wants one.
+/// Gives a column family a private block cache if it has none and wants one, and the blob cache that its options name.
 pub fn add_default_cache(descriptor: &mut ColumnFamilyDescriptor) {
+    if let (None, Some(capacity)) = (&descriptor.parts.blob_cache, descriptor.options.blob_cache_bytes()) {
+        descriptor.parts.blob_cache = Some(Cache::new(CacheOptions { capacity, estimated_entry_charge: 0 }));
+    }
     if descriptor.options.table.no_block_cache {
         descriptor.parts.block_cache = None;
     } else if descriptor.parts.block_cache.is_none() {
@@ -131,11 +135,13 @@ pub fn resolve_objects(descriptor: &mut ColumnFamilyDescriptor) -> Result<()> {
     Ok(())
 }
 
-/// Memory for memtables: what the largest column family may use beside its active one, at most two of them.
-pub fn memtable_pool(
-    descriptors: &[ColumnFamilyDescriptor],
-    account: Option<Arc<dyn MemoryAccount>>,
-) -> Arc<MemTablePool> {
+/// Memory for memtables: what the largest column family may use beside its active one, at most two of them. Within a memory budget
+/// nothing is held beside them.
+pub fn memtable_pool(descriptors: &[ColumnFamilyDescriptor], objects: &DbObjects) -> Arc<MemTablePool> {
+    let account = objects.memory_account();
+    if let (Some(_), Some(account)) = (&objects.memory_budget, &account) {
+        return Arc::new(MemTablePool::exact(account.clone()));
+    }
     let largest =
         descriptors.iter().map(|descriptor| &descriptor.options).max_by_key(|o| o.write_buffer_size);
     let (size, beside) = largest.map_or((0, 0), |o| (o.write_buffer_size, o.max_write_buffer_number - 1));

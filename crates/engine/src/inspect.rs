@@ -9,9 +9,11 @@ use crate::context::DbContext;
 use crate::core::Core;
 use crate::db::Db;
 use crate::file_checksum::{FileChecksum, verify_file};
+use crate::file_properties::blob_bytes;
 use crate::live_files::{self, LiveFiles, LiveFilesOptions};
+use crate::quarantine::find as quarantine;
 use crate::scrub;
-use crate::scrub::options::{ScrubOptions, ScrubProgress};
+use crate::scrub::options::{DamageInfo, ScrubOptions, ScrubProgress};
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
 use outcrop_base::keys::{Trailer, split, user_key};
@@ -74,7 +76,7 @@ pub struct LiveFile {
 /// # use outcrop::{Db, Env};
 /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
 /// db.put("a", "1")?;
-/// let all = SizeApproximation { include_memtables: true, include_files: true };
+/// let all = SizeApproximation { include_memtables: true, ..SizeApproximation::default() };
 /// let sizes = db.approximate_sizes_cf_with(db.default_column_family(), &[(b"a", b"b")], all)?;
 /// assert!(sizes[0] > 0);
 /// # outcrop::Result::Ok(())
@@ -85,11 +87,13 @@ pub struct SizeApproximation {
     pub include_memtables: bool,
     /// Tables, to the precision of a data block.
     pub include_files: bool,
+    /// Of the column family's blob files the same share as of its tables: which values lie where is not looked up.
+    pub include_blob_files: bool,
 }
 
 impl Default for SizeApproximation {
     fn default() -> Self {
-        SizeApproximation { include_memtables: false, include_files: true }
+        SizeApproximation { include_memtables: false, include_files: true, include_blob_files: false }
     }
 }
 
@@ -320,6 +324,24 @@ impl Db {
         Ok(())
     }
 
+    /// Tables that compactions leave alone because they are damaged: with
+    /// [`paranoid_checks`](crate::DbOptions::paranoid_checks) off, damage that a compaction or the scrubber finds stops nothing but reads of
+    /// the damaged blocks and compactions that need the table. [`Db::delete_files_in_ranges`] gives such tables up; [`Db::resume`]
+    /// lets compactions try them again. Empty while `paranoid_checks` is on, which is the default: there, damage that a compaction finds stops
+    /// writes. Each opening begins with none.
+    ///
+    /// ```
+    /// # use outcrop::{Db, Env};
+    /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+    /// for table in db.quarantined_tables() {
+    ///     println!("restore {}: {}", table.path.display(), table.error);
+    /// }
+    /// # outcrop::Result::Ok(())
+    /// ```
+    pub fn quarantined_tables(&self) -> Vec<DamageInfo> {
+        quarantine::tables(self.core())
+    }
+
     /// How files are verified in the background; `None`: not at all.
     pub fn scrub_options(&self) -> Option<ScrubOptions> {
         self.core().ctx.scrub.options()
@@ -421,9 +443,16 @@ fn approximate_size(
         return Ok(0);
     }
     let mut size = 0;
-    if what.include_files {
+    if what.include_files || what.include_blob_files {
+        let (mut in_range, mut of_all) = (0, 0);
         for (_, file) in view.version.files() {
-            size += size_in_table(tables, cf, file, begin, end)?;
+            in_range += size_in_table(tables, cf, file, begin, end)?;
+            of_all += file.size;
+        }
+        size += if what.include_files { in_range } else { 0 };
+        if what.include_blob_files && of_all > 0 {
+            let blobs = blob_bytes(&view.version).0;
+            size += (blobs as f64 * (in_range as f64 / of_all as f64)) as u64;
         }
     }
     if what.include_memtables {
@@ -460,7 +489,7 @@ fn size_in_table(
 fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<()> {
     let path = file.path(&ctx.path);
     let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
-    let options = scrub::step::reader_options(cf, file);
+    let options = scrub::verify::reader_options(cf, file);
     let table = Arc::new(TableReader::open(ctx.env.fs.open_read(&path, open)?, options)?);
     let mut iter = table.iter(TableIterOptions {
         loading: Loading::NotKept,
@@ -513,7 +542,7 @@ mod tests {
         fill(&db);
         let ranges: [(&[u8], &[u8]); 4] =
             [(b"0000", b"9999"), (b"0000", b"0500"), (b"x", b"y"), (b"0500", b"0000")];
-        let both = SizeApproximation { include_memtables: true, include_files: true };
+        let both = SizeApproximation { include_memtables: true, ..Default::default() };
         let in_memory = db.approximate_sizes_cf_with(&cf, &ranges, both).unwrap();
         assert!(in_memory[0] >= 104_000 && in_memory[1] * 2 == in_memory[0], "{in_memory:?}");
         assert_eq!(in_memory[2..], [0, 0]);

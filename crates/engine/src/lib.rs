@@ -106,12 +106,14 @@ mod history;
 mod identity;
 mod in_force;
 mod info_log;
+mod input_counts;
 mod inspect;
 mod jobs;
 mod limiter_counts;
 mod listener;
 mod live_files;
 mod manifest_file;
+mod memory_budget;
 mod metrics;
 mod objects;
 mod obsolete_file;
@@ -126,6 +128,7 @@ mod pending_outputs;
 mod prepared;
 mod properties;
 mod property_maps;
+mod quarantine;
 mod read;
 mod recovery;
 mod repair;
@@ -172,7 +175,9 @@ pub use collectors::{
 pub use column_family::{
     ColumnFamily, ColumnFamilyDescriptor, ColumnFamilyHandle, ColumnFamilyParts, DEFAULT_COLUMN_FAMILY,
 };
-pub use compaction::manual_request::{BottommostLevelCompaction, CompactRangeOptions};
+pub use compaction::manual_request::{
+    BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions,
+};
 pub use compaction::requests::{CompactFilesOptions, RangeEnd, UserKeyRange};
 pub use db::Db;
 pub use events::info::{
@@ -190,6 +195,7 @@ pub use info_log::{LogLevel, Logger, log_stamp};
 pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
 pub use listener::EventListener;
 pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
+pub use memory_budget::{MemoryBudget, MemoryUsage};
 pub use objects::DbObjects;
 pub use outcrop_base::timestamp::TIMESTAMP_LEN;
 pub use outcrop_base::{
@@ -219,6 +225,8 @@ pub use read::value::{PinnedValue, WideColumns};
 pub use read::versions::KeyVersion;
 pub use repair::RepairOptions;
 pub use repair::report::{MovedFile, RepairReport, RepairedFamily, RepairedWal, StructureFound};
+pub use repair::salvage::report::{DoubtfulRange, SalvageReport, SalvagedFile};
+pub use repair::salvage::{SalvageOptions, SalvageProgress};
 pub use scrub::options::{DamageInfo, ScrubOptions, ScrubProgress};
 pub use snapshots::Snapshot;
 pub use sst_file_manager::SstFileManager;

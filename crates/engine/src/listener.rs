@@ -116,6 +116,12 @@ pub trait EventListener: Send + Sync {
         let _ = (db, damage);
     }
 
+    /// The scrubber could not read a file, though there was a second try: the device failed, or the file is gone. Whether it is damaged is
+    /// not known. Otherwise as [`EventListener::damage_found`], with an error of another kind than Corruption.
+    fn unreadable_file_found(&self, db: &Arc<Db>, file: &DamageInfo) {
+        let _ = (db, file);
+    }
+
     /// A memtable is about to take no more writes. On the thread that writes, or asked for a flush.
     fn memtable_sealed(&self, memtable: &MemTableInfo) {
         let _ = memtable;
@@ -165,6 +171,7 @@ fn call(listener: &dyn EventListener, db: &Arc<Db>, event: &mut Event<'_>) {
         Event::StallChanged(info) => listener.stall_conditions_changed(info),
         Event::MemTableSealed(info) => listener.memtable_sealed(info),
         Event::DamageFound(info) => listener.damage_found(db, info),
+        Event::UnreadableFound(info) => listener.unreadable_file_found(db, info),
     }
 }
 

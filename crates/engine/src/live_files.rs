@@ -223,9 +223,15 @@ pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
         core.commit.flush_excluded(&mut writing, &ids, crate::events::reasons::FlushReason::GetLiveFiles)?;
     }
     // HOLDS manifest: no job may install its result between the versions and the log numbers taken here.
-    let manifest = core.versions.manifest.lock();
+    let mut manifest = core.versions.manifest.lock();
     if let Some(error) = &manifest.failed {
         return Err(error.clone());
+    }
+    // WALs that the flush has made needless are in no copy, so the MANIFEST that is copied must not miss them.
+    let needed = core.versions.state.lock().min_wal_needed(writing.wal.number());
+    if let Err(failure) = core.versions.log_deletion_in(&mut manifest, needed) {
+        drop(manifest);
+        return Err(core.versions.report_unchanged(failure));
     }
     let state = core.versions.state.lock();
     let last_seq = core.versions.visible_seq();

@@ -11,7 +11,9 @@
 
 use crate::column_family::ColumnFamily;
 use crate::core::Core;
+use crate::memory_budget::MemoryBudget;
 use crate::properties::property_int;
+use crate::quarantine::find as quarantine;
 use crate::state::CfState;
 use outcrop_base::CfId;
 use outcrop_cache::Cache;
@@ -133,6 +135,11 @@ pub fn metrics(core: &Core) -> String {
     }
     text.head("gauge", "outcrop_scrub_waiting_files", "", "Files that were not verified since the opening");
     text.sample("outcrop_scrub_waiting_files", "", scrub.files_to_verify as f64);
+    text.head("gauge", "outcrop_quarantined_tables", "", "Damaged tables that compactions leave alone");
+    text.sample("outcrop_quarantined_tables", "", quarantine::tables(core).len() as f64);
+    if let Some(budget) = &core.ctx.objects.memory_budget {
+        of_budget(&mut text, budget);
+    }
     let stats = &core.commit.stats;
     for (name, unit, value, help) in [
         ("writes", "", stats.writes.get() as f64, "Calls that wrote"),
@@ -172,6 +179,17 @@ fn of_pinned_blocks<'f>(text: &mut Text, families: impl Iterator<Item = &'f Colu
             pinned
         });
         text.of_family(name, cf, pinned as u64);
+    }
+}
+
+/// The memory that counts against a budget: of all databases that share it.
+fn of_budget(text: &mut Text, budget: &MemoryBudget) {
+    text.head("gauge", "outcrop_memory_budget_bytes", "bytes", "Limit of memory");
+    text.sample("outcrop_memory_budget_bytes", "", budget.bytes() as f64);
+    let name = "outcrop_memory_used_bytes";
+    text.head("gauge", name, "bytes", "Memory that counts against the limit");
+    for (part, bytes) in budget.usage().parts() {
+        text.sample(name, &format!("part=\"{part}\""), bytes as f64);
     }
 }
 

@@ -1,8 +1,10 @@
 //! Objects that an application makes once and gives to the databases that it opens: limits that they share.
 
 use crate::info_log::Logger;
+use crate::memory_budget::{MemoryBudget, contradicts};
 use crate::sst_file_manager::SstFileManager;
 use crate::write_buffer_manager::WriteBufferManager;
+use outcrop_base::Result;
 use outcrop_env::{
     Clock, IoKind, IoPriority, Pace, PaceObserver, RateLimiter, RateLimiterOptions, WriteFile,
 };
@@ -33,6 +35,9 @@ pub struct DbObjects {
     pub logger: Option<Arc<dyn Logger>>,
     /// Limits the memory of memtables. Default: none, or one of `db_write_buffer_size` for this database alone.
     pub write_buffer_manager: Option<Arc<WriteBufferManager>>,
+    /// Limits the memory of the database, in place of a write buffer manager and of block caches. It counts for a database that is only
+    /// read, too. Default: none.
+    pub memory_budget: Option<Arc<MemoryBudget>>,
     /// Counts and limits the space of tables and blob files, and removes them slowly. Default: none.
     pub sst_file_manager: Option<Arc<SstFileManager>>,
 }
@@ -47,12 +52,27 @@ impl DbObjects {
         }
     }
 
+    /// Refuses an account of memtables beside a memory budget, which has its own.
+    ///
+    /// # Errors
+    /// InvalidArgument naming it.
+    pub(crate) fn check_budget(&self, options: &DbOptions) -> Result<()> {
+        match self.memory_budget {
+            Some(_) if self.write_buffer_manager.is_some() => Err(contradicts("write_buffer_manager")),
+            Some(_) if options.db_write_buffer_size > 0 => Err(contradicts("db_write_buffer_size")),
+            _ => Ok(()),
+        }
+    }
+
     /// Makes the objects that options in the form of text ask for; they pace IO by `clock`.
     pub(crate) fn complete(mut self, options: &DbOptions, clock: &Arc<dyn Clock>) -> DbObjects {
         let asked = options.kept.number("rate_limiter_bytes_per_sec").filter(|rate| *rate > 0);
         if let (None, Some(bytes_per_second)) = (&self.rate_limiter, asked) {
             let options = RateLimiterOptions { bytes_per_second, ..RateLimiterOptions::default() };
             self.rate_limiter = Some(Arc::new(RateLimiter::with_clock(options, clock.clone())));
+        }
+        if let Some(budget) = &self.memory_budget {
+            self.write_buffer_manager = Some(budget.write_buffer_manager().clone());
         }
         if self.write_buffer_manager.is_none() && options.db_write_buffer_size > 0 {
             self.write_buffer_manager = Some(Arc::new(WriteBufferManager::new(options.db_write_buffer_size)));

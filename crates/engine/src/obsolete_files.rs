@@ -86,7 +86,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
         // A WAL that the MANIFEST asks for must stay.
         let wals = untracked.map_or_else(|_| Vec::new(), |()| dead_wals(&jobs.versions, &mut state, needed));
         let manifests = std::mem::take(&mut state.obsolete_manifests);
-        (background.take_released_files(), wals, block_caches(&state), manifests)
+        (background.take_released_files(), wals, caches(&state), manifests)
     };
     // After the state is unlocked: one that syncs them need not be waited for.
     jobs.closed_wals.forget_before(needed);
@@ -135,8 +135,8 @@ pub fn drop_kept_wals(jobs: &JobContext) {
 }
 
 /// Removes complete files that no version has, once a new MANIFEST is in charge.
-pub fn remove_quarantined(versions: &VersionSet) {
-    let numbers = std::mem::take(&mut *versions.ctx.quarantined.lock());
+pub fn remove_doubtful_outputs(versions: &VersionSet) {
+    let numbers = std::mem::take(&mut *versions.ctx.doubtful_outputs.lock());
     if numbers.is_empty() {
         return;
     }
@@ -190,10 +190,10 @@ fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: FileNumber) -> 
     obsolete
 }
 
-/// The block caches of all column families, each once.
-pub fn block_caches(state: &DbState) -> Vec<Arc<Cache>> {
+/// The caches of all column families, each once.
+pub fn caches(state: &DbState) -> Vec<Arc<Cache>> {
     let mut caches: Vec<Arc<Cache>> = Vec::new();
-    for cache in state.column_families.values().filter_map(|cf| cf.cf.block_cache.as_ref()) {
+    for cache in state.column_families.values().flat_map(|cf| cf.cf.caches()) {
         if !caches.iter().any(|known| Arc::ptr_eq(known, cache)) {
             caches.push(cache.clone());
         }

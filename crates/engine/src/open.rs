@@ -89,10 +89,9 @@ fn open_with(
     create_if_missing(path, &options, &env)?;
 
     let objects = objects.complete(&options, &env.clock);
-    let pool = memtable_pool(&descriptors, objects.memory_account());
-    let families = recovery::Families::All;
-    let recovered =
-        recovery::recover(path, &options, &env, &descriptors, &pool, (families, statistics.as_ref()))?;
+    let pool = memtable_pool(&descriptors, &objects);
+    let how = (recovery::Families::All, &objects, statistics.as_ref());
+    let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, how)?;
     let info_log = InfoLog::create(&env, path, &options, objects.logger.as_ref())?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let identity = (recovered.db_id.clone(), session_id);
@@ -153,25 +152,27 @@ fn create_if_missing(path: &Path, options: &DbOptions, env: &Env) -> Result<()> 
 /// Makes what was recovered durable under a new MANIFEST and WAL, and puts the database together.
 fn start(
     ctx: Arc<DbContext>,
-    recovered: Recovered,
+    mut recovered: Recovered,
     lock: Box<dyn outcrop_env::FileLock>,
 ) -> Result<Arc<Core>> {
     let wal_number = ctx.new_file_number();
-    let Recovered { mut state, last_seq, to_create, identity_missing, mut wals, wal_files, .. } = recovered;
     if !ctx.options.write_identity_file {
         // One that is not kept up would be a stale one. Source: RocksDB `DBImpl::SetupDBId`.
         let _ = ctx.env.fs.remove_file(&file_name::identity(&ctx.path));
-    } else if identity_missing {
+    } else if recovered.identity_missing {
         write_identity(&ctx.path, &ctx.env, &ctx.db_id)?;
     }
-    recovery::flush_recovered(&ctx, &mut state, wal_number)?;
+    recovery::flush_recovered(&ctx, &mut recovered, wal_number)?;
+    let Recovered { mut state, last_seq, to_create, mut wals, wal_files, .. } = recovered;
     let wal = Wal::create(&ctx, wal_number, None)?;
     let manifest_number = ctx.new_file_number();
-    let min_wal = wal_number.min(state.prepared.oldest_wal().unwrap_or(FileNumber::MAX));
+    let needed = state.column_families.values().map(|cf| cf.log_number).chain(state.prepared.oldest_wal());
+    let min_wal = needed.fold(wal_number, FileNumber::min);
     let kept = wal_files.into_iter().filter(|(number, _)| *number >= min_wal);
     state.live_wals.extend(kept.map(|(number, size_bytes)| LiveWal { number, size_bytes }));
-    if !state.prepared.is_empty() {
-        // A decision that is synced says nothing without what was prepared, which perhaps never was synced.
+    if !state.live_wals.is_empty() {
+        // Perhaps they never were synced. A later write that is synced would be there and theirs not, and a decision without what was
+        // prepared.
         for wal in &state.live_wals {
             ctx.env.fs.sync_file(&file_name::wal(&ctx.wal_dir, wal.number))?;
         }

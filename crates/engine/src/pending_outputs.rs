@@ -57,7 +57,7 @@ impl PendingOutputs {
 
 impl Drop for PendingOutputs {
     fn drop(&mut self) {
-        self.ctx.quarantined.lock().append(&mut self.kept.lock());
+        self.ctx.doubtful_outputs.lock().append(&mut self.kept.lock());
         for number in self.numbers.lock().drain(..) {
             // Best effort: the scan at the next open finds a file that stays.
             for dir in self.ctx.data_dirs.load().iter() {
@@ -98,7 +98,7 @@ mod tests {
         assert_eq!(parts.files(".sst").len(), 1);
         drop(pending);
         assert_eq!(parts.files(".sst"), [""; 0]);
-        assert!(parts.ctx.quarantined.lock().is_empty());
+        assert!(parts.ctx.doubtful_outputs.lock().is_empty());
     }
 
     #[test]
@@ -109,7 +109,7 @@ mod tests {
         pending.install_or_remove(|| Ok(())).unwrap();
         drop(pending);
         assert_eq!(parts.files(".sst").len(), 1);
-        assert!(parts.ctx.quarantined.lock().is_empty());
+        assert!(parts.ctx.doubtful_outputs.lock().is_empty());
     }
 
     #[test]
@@ -120,7 +120,7 @@ mod tests {
         pending.install_or_remove(|| failed(ErrorKind::IoError)).unwrap_err();
         drop(pending);
         assert_eq!(parts.files(".sst").len(), 1);
-        assert_eq!(*parts.ctx.quarantined.lock(), [number]);
+        assert_eq!(*parts.ctx.doubtful_outputs.lock(), [number]);
     }
 
     #[test]
@@ -131,7 +131,7 @@ mod tests {
         let panicked = crate::panic::caught("test", || pending.install_or_remove(|| panic!("in the middle")));
         assert!(panicked.is_err());
         drop(pending);
-        assert_eq!((parts.files(".sst").len(), parts.ctx.quarantined.lock().len()), (1, 1));
+        assert_eq!((parts.files(".sst").len(), parts.ctx.doubtful_outputs.lock().len()), (1, 1));
     }
 
     #[test]

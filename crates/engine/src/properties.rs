@@ -171,14 +171,15 @@ pub fn dump_stats_if_due(core: &Core) {
 }
 
 fn cache_property(cf: &ColumnFamily, name: &str) -> Option<u64> {
-    if !name.starts_with("block-cache-") {
-        return None;
-    }
-    let cache = cf.block_cache.as_ref();
+    let (cache, name) = match name.strip_prefix("block-cache-") {
+        Some(name) => (cf.block_cache.as_ref(), name),
+        // Of one of its own, as in RocksDB.
+        None => (Some(cf.blob_cache.as_ref()?), name.strip_prefix("blob-cache-")?),
+    };
     Some(match name {
-        "block-cache-capacity" => cache.map_or(0, |cache| cache.capacity() as u64),
-        "block-cache-usage" => cache.map_or(0, |cache| cache.usage() as u64),
-        "block-cache-pinned-usage" => cache.map_or(0, |cache| cache.pinned_usage() as u64),
+        "capacity" => cache.map_or(0, |cache| cache.capacity() as u64),
+        "usage" => cache.map_or(0, |cache| cache.usage() as u64),
+        "pinned-usage" => cache.map_or(0, |cache| cache.pinned_usage() as u64),
         _ => return None,
     })
 }

@@ -5,12 +5,16 @@
 //! replayed in order, and after damage only if the sequence numbers show that nothing is missing.
 //! Source: RocksDB `db/db_impl/db_impl_open.cc`.
 
+mod opening;
+
 use crate::batch::codec::{self, Item};
 use crate::batch::stamps::check_stamped;
 use crate::column_family::{ColumnFamilyDescriptor, new_memtable};
 use crate::context::DbContext;
 use crate::flush::job::write_l0;
+use crate::in_force::add_default_cache;
 use crate::info_log::{InfoLog, log_line};
+use crate::objects::DbObjects;
 use crate::paths;
 use crate::state::{CfState, DbState};
 
@@ -42,6 +46,8 @@ pub struct Recovered {
     pub last_seq: SeqNum,
     /// WALs that the MANIFEST keeps track of.
     pub wals: WalSet,
+    /// Something that WALs have, or had, was left out.
+    pub left_out: bool,
     /// WALs there are, with their sizes in bytes, oldest first.
     pub wal_files: Vec<(FileNumber, u64)>,
     /// Above every file number found.
@@ -59,6 +65,10 @@ pub enum Families {
     Some,
 }
 
+/// The column family in which RocksDB keeps the history of its statistics. It opens it by itself.
+/// Source: RocksDB `kPersistentStatsColumnFamilyName`.
+const STATISTICS_FAMILY: &str = "___rocksdb_stats_history___";
+
 /// Reads everything and checks that this engine can go on from it.
 pub fn recover(
     path: &Path,
@@ -66,7 +76,7 @@ pub fn recover(
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
     pool: &Arc<MemTablePool>,
-    (families, statistics): (Families, Option<&Arc<Statistics>>),
+    (families, objects, statistics): (Families, &DbObjects, Option<&Arc<Statistics>>),
 ) -> Result<Recovered> {
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
     let comparator_of = |name: &str| find(name).map(|descriptor| descriptor.parts.comparator.clone());
@@ -82,7 +92,13 @@ pub fn recover(
     state.max_column_family = manifest.max_column_family;
     let mut unnamed = Vec::new();
     for mut cf in manifest.column_families {
-        match find(&cf.name) {
+        // RocksDB's own, which nobody names: a database under `persist_stats_to_disk` has it.
+        let own = (cf.name == STATISTICS_FAMILY && find(&cf.name).is_none()).then(|| {
+            let mut descriptor = ColumnFamilyDescriptor::new(STATISTICS_FAMILY);
+            add_default_cache(&mut descriptor);
+            descriptor
+        });
+        match find(&cf.name).or(own.as_ref()) {
             Some(descriptor) => {
                 let dirs = paths::directories(&descriptor.options);
                 cf.version = cf.version.located(&dirs, &descriptor.parts.comparator)?;
@@ -100,13 +116,14 @@ pub fn recover(
         identity_missing,
         last_seq: manifest.last_sequence,
         wals: manifest.wals,
+        left_out: false,
         wal_files: Vec::new(),
         next_file_number: manifest.next_file_number.max(highest_file_number(path, env, descriptors)?.next()),
         to_create,
     };
     // Before the tables are opened, which takes longer: a writer beside writes over the WALs.
     replay_wals(path, options, env, wals, manifest.min_log_number_to_keep, &mut recovered)?;
-    open_tables(path, options, env, pool, &recovered, statistics)?;
+    open_tables(path, options, env, pool, &recovered, (objects, statistics))?;
     Ok(recovered)
 }
 
@@ -237,7 +254,7 @@ fn column_family_state(
     state
 }
 
-/// Opens every table: wrong sizes, identities and features are found before anything is written, and no
+/// Opens every table, several at a time: wrong sizes, identities and features are found before anything is written, and no
 /// reader pays for it later. Without `paranoid_checks` a damaged table does not keep the rest from being read.
 fn open_tables(
     path: &Path,
@@ -245,7 +262,7 @@ fn open_tables(
     env: &Env,
     pool: &Arc<MemTablePool>,
     recovered: &Recovered,
-    statistics: Option<&Arc<Statistics>>,
+    (objects, statistics): (&DbObjects, Option<&Arc<Statistics>>),
 ) -> Result<()> {
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(env);
@@ -258,20 +275,16 @@ fn open_tables(
         pool.clone(),
         FileNumber::NONE,
     )
+    .with_objects(objects.clone())
     .counted_by(statistics.cloned());
+    let mut tables = Vec::new();
     for cf in recovered.state.column_families.values() {
         for (level, file) in cf.version.files() {
             file.runtime.from_flush.store(level == 0, Ordering::Relaxed);
-            match ctx.tables.open(&cf.cf, file) {
-                Err(error) if options.paranoid_checks || error.kind() == ErrorKind::NotSupported => {
-                    return Err(error);
-                }
-                // Reads that need the table will fail.
-                _ => {}
-            }
+            tables.push((cf.cf.clone(), file.clone()));
         }
     }
-    Ok(())
+    opening::open(ctx, tables)
 }
 
 /// Numbers of the WAL files there are, ascending.
@@ -312,6 +325,7 @@ fn replay_wals(
         stopped: None,
         next_seq: None,
         last_in_tables: recovered.last_seq,
+        left_out: false,
         needed_from: min_wal,
         last_read: None,
         last_file: None,
@@ -331,6 +345,7 @@ fn replay_wals(
     for wal in wals.iter().filter(|wal| **wal >= min_wal) {
         replay.wal(env, wal_dir, *wal, recovered)?;
     }
+    recovered.left_out = early.left_out || replay.left_out;
     for wal in wals {
         // One that a writer beside has removed meanwhile is not this database's.
         let size = env.fs.file_size(&file_name::wal(wal_dir, wal)).unwrap_or(0);
@@ -348,6 +363,8 @@ struct Replay {
     next_seq: Option<SeqNum>,
     /// At or above what tables hold.
     last_in_tables: SeqNum,
+    /// A record was left out, or bytes that are none.
+    left_out: bool,
     /// WALs below this number may be gone.
     needed_from: FileNumber,
     /// The WAL that was read last, as the one after it should name it.
@@ -488,6 +505,7 @@ impl Replay {
 
     /// The verdict on damage: true if this WAL is over.
     fn report(&mut self, wal: FileNumber, error: Error) -> Result<bool> {
+        self.left_out = true;
         match self.mode {
             WalRecoveryMode::TolerateCorruptedTailRecords | WalRecoveryMode::AbsoluteConsistency => {
                 Err(error)
@@ -520,6 +538,7 @@ impl Replay {
                 (None, Stop::Damage(..)) => false,
             };
             if !goes_on {
+                self.left_out = true;
                 return Ok(());
             }
             self.stopped = None;
@@ -627,9 +646,28 @@ fn check_batch(record: &[u8]) -> Result<()> {
     Ok(())
 }
 
-/// Writes replayed data to L0 tables, so that the WALs it came from are not needed any more.
-pub fn flush_recovered(ctx: &Arc<DbContext>, state: &mut DbState, new_wal: FileNumber) -> Result<()> {
-    for cf in state.column_families.values_mut() {
+/// True if replayed data stays in memtables, and in the WALs it came from: `avoid_flush_during_recovery` asks for it, no memtable is full, and
+/// nothing that a later replay of these WALs might take for damage was met.
+///
+/// Source: RocksDB `DBImpl::RecoverLogFiles`, which flushes all if it has flushed one that was full.
+fn stays_in_memory(ctx: &DbContext, recovered: &Recovered) -> bool {
+    let state = &recovered.state;
+    ctx.options.kept.flag("avoid_flush_during_recovery", false)
+        && !recovered.left_out
+        && state.prepared.is_empty()
+        && !state.column_families.values().any(|cf| cf.memtable.should_seal())
+}
+
+/// Writes replayed data to L0 tables, so that the WALs it came from are not needed any more; or leaves it where it is, as
+/// `avoid_flush_during_recovery` asks. Column families with nothing in memory begin with `new_wal`.
+pub fn flush_recovered(ctx: &Arc<DbContext>, recovered: &mut Recovered, new_wal: FileNumber) -> Result<()> {
+    let stays = stays_in_memory(ctx, recovered);
+    for cf in recovered.state.column_families.values_mut() {
+        if !cf.memtable.is_empty() && stays {
+            let entries = cf.memtable.num_entries();
+            log_line!(ctx, "[{}] {entries} entries from WALs stay in memory", cf.cf.name());
+            continue;
+        }
         if !cf.memtable.is_empty() {
             let reserve = || ctx.new_file_number();
             let memtable = cf.memtable.clone();

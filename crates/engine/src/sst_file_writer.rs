@@ -112,6 +112,7 @@ impl SstFileWriter {
                 merge_operator_name: parts.merge_operator.as_ref().map(|o| o.name().to_string()),
                 db_id: DB_ID.to_string(),
                 session_id: unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1),
+                host_id: String::new(),
                 file_number: 1,
                 creation_time: 0,
                 oldest_key_time: 0,

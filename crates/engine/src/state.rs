@@ -84,6 +84,8 @@ pub struct CfState {
     pub held_back: BTreeSet<FileNumber>,
     /// Tables that a job has: no other gets them.
     pub busy: BTreeSet<FileNumber>,
+    /// Of those that are `busy`, damaged ones that no job has: see `quarantine`.
+    pub quarantined: BTreeMap<FileNumber, Error>,
     /// Compactions that run, by what they may write.
     pub running: Vec<RunningCompaction>,
     /// Ingestions under way; no compaction starts meanwhile.
@@ -125,6 +127,7 @@ impl CfState {
             suggested: BTreeSet::new(),
             held_back: BTreeSet::new(),
             busy: BTreeSet::new(),
+            quarantined: BTreeMap::new(),
             running: Vec::new(),
             ingesting: 0,
             stall_told: StallCondition::Normal,
@@ -154,7 +157,7 @@ impl CfState {
     /// The oldest `count` sealed memtables are in tables.
     pub fn retire_sealed(&mut self, count: usize) {
         let flushed = self.sealed.drain(..count).map(|sealed| sealed.memtable);
-        self.history.extend(flushed);
+        self.history.extend(flushed.inspect(|memtable| memtable.count_flushed()));
         self.trim_history();
     }
 
@@ -170,6 +173,14 @@ impl CfState {
         while newer >= kept && self.history.pop_front().is_some() {
             // The next is the oldest now, and does not count.
             newer -= self.history.front().map_or(0, usage);
+        }
+    }
+
+    /// Drops all history.
+    pub fn drop_history(&mut self) {
+        if !self.history.is_empty() {
+            self.history.clear();
+            self.install_superversion();
         }
     }
 
@@ -189,6 +200,7 @@ impl CfState {
             options,
             marks: &self.marks,
             busy: &self.busy,
+            quarantined: &self.quarantined,
         }
     }
 
@@ -200,6 +212,11 @@ impl CfState {
         // thread that picks for this debt meets it again, and stops writes.
         let debt = catch_unwind(AssertUnwindSafe(|| pick::debt(&self.pick_input(&options))));
         self.debt = debt.unwrap_or(Debt { needs_compaction: true, ..Debt::default() });
+        if !self.quarantined.is_empty() && self.running.is_empty() {
+            // The compaction that is due may need a table that no job will let go of.
+            let picked = || pick::pick(&self.pick_input(&options)).is_some();
+            self.debt.needs_compaction &= catch_unwind(AssertUnwindSafe(picked)).unwrap_or(true);
+        }
         self.debt.needs_compaction &= !options.disable_auto_compactions;
     }
 

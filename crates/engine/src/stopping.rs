@@ -11,8 +11,9 @@ use crate::background_errors::{AutoResume, Severity};
 use crate::core::Core;
 use crate::events::reasons::FlushReason;
 use crate::info_log::{LogLevel, log_at, log_line};
-use crate::obsolete_files::{drop_kept_wals, purge_obsolete_files, remove_quarantined};
+use crate::obsolete_files::{drop_kept_wals, purge_obsolete_files, remove_doubtful_outputs};
 use crate::options_file;
+use crate::quarantine::find as quarantine;
 use crate::write::pipeline::WriteCore;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_monitor::{Ticker, Watch};
@@ -40,6 +41,7 @@ pub fn close(core: &Core) -> Result<()> {
     core.ctx.scrub.close_file();
     options_file::note_if_outdated(core);
     let written = core.commit.exclude_writers().wal.end();
+    let verified = core.versions.verify_manifest();
     // Files that readers held at the last check may be free by now.
     core.versions.state.lock().purge_wanted = true;
     purge_obsolete_files(&core.jobs);
@@ -57,7 +59,7 @@ pub fn close(core: &Core) -> Result<()> {
     }
     core.ctx.claims.lock().clear();
     *core.lock.lock() = None;
-    flushed.and(written)
+    flushed.and(written).and(verified)
 }
 
 /// Flushes what is in no WAL.
@@ -107,6 +109,7 @@ pub fn resume_by_itself(core: &Core) {
 /// See [`crate::Db::resume`].
 pub fn resume(core: &Core) -> Result<()> {
     core.versions.refuse_if_read_only()?;
+    quarantine::release_all(&core.versions);
     core.versions.wait_for_failed_jobs();
     let mut writing = core.commit.exclude_writers();
     {
@@ -143,7 +146,7 @@ pub fn resume(core: &Core) -> Result<()> {
 fn start_anew(core: &Core, writing: &mut WriteCore) -> Result<()> {
     // Before the error is cleared: a job that starts then must not meet the files that failed.
     core.versions.restart_manifest()?;
-    remove_quarantined(&core.versions);
+    remove_doubtful_outputs(&core.versions);
     core.commit.replace_failed_wal(writing)?;
     core.commit.log_prepared_again(writing)?;
     core.commit.discard_unpublished(writing)?;

@@ -7,12 +7,12 @@
 use crate::column_family::ColumnFamily;
 use outcrop_base::{Error, ErrorKind, Fragments, Result};
 use outcrop_cache::Cache;
-use outcrop_env::{Access, DirectIo, FileSystem, OpenRead, ReadFile};
+use outcrop_env::{Access, DirectIo, FileSystem, OpenRead, Pace, ReadFile};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile};
 use outcrop_monitor::{HistogramKind, Monitor, Ticker, Watch};
 use outcrop_options::{BlockBasedTableOptions, DbOptions};
 use outcrop_table::blob::BlobReader;
-use outcrop_table::{Loading, TableIterOptions, TableReader, TableReaderOptions};
+use outcrop_table::{AutoReadahead, Loading, TableIterOptions, TableReader, TableReaderOptions};
 use parking_lot::Mutex;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::Deref;
@@ -138,6 +138,7 @@ pub struct TableCache {
     io: DirectIo,
     open: OpenTables,
     monitor: Monitor,
+    pace: Option<Arc<Pace>>,
 }
 
 impl TableCache {
@@ -150,6 +151,7 @@ impl TableCache {
             io,
             open: OpenTables::new(options.max_open_files),
             monitor: Monitor::none(),
+            pace: None,
         }
     }
 
@@ -157,6 +159,18 @@ impl TableCache {
     pub fn watched_by(mut self, monitor: Monitor) -> TableCache {
         self.monitor = monitor;
         self
+    }
+
+    /// The same, of whose opened files reads with a priority wait for tokens of `pace`.
+    pub fn paced_by(mut self, pace: Option<Arc<Pace>>) -> TableCache {
+        self.pace = pace;
+        self
+    }
+
+    /// The limiter that reads with a priority at it wait for.
+    #[inline]
+    pub fn pace(&self) -> Option<&Pace> {
+        self.pace.as_deref()
     }
 
     /// Counts the reads.
@@ -281,7 +295,10 @@ impl TableCache {
                 expected_unique_id: file.unique_id,
                 largest_seqno: file.largest_seq,
                 prefix_extractor: options.prefix_extractor.clone(),
+                auto_readahead: AutoReadahead::of(table_options),
                 monitor: self.monitor.clone(),
+                placement: file.runtime.placement.clone(),
+                pace: self.pace.clone(),
             },
         )?;
         if cf.has_timestamps() && !reader.range_tombstones().is_empty() {
@@ -318,6 +335,7 @@ pub fn warm(table: &Arc<TableReader>) -> Result<()> {
     let options = TableIterOptions {
         loading: Loading::Kept,
         readahead_bytes: WHOLE_TABLE_READAHEAD,
+        for_job: true,
         ..TableIterOptions::default()
     };
     match each_entry(table, options, |_, _| ()) {
@@ -337,6 +355,7 @@ pub fn read_back(table: &Arc<TableReader>, each: impl FnMut(&[u8], &[u8])) -> Re
         TableIterOptions {
             loading: Loading::NotKept,
             readahead_bytes: WHOLE_TABLE_READAHEAD,
+            for_job: true,
             ..TableIterOptions::default()
         },
         each,

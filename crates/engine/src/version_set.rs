@@ -9,6 +9,7 @@ use crate::background_errors::StoppedWrites;
 use crate::context::DbContext;
 use crate::events::info::WriteStallInfo;
 use crate::events::reasons::BackgroundErrorReason;
+use crate::info_log::{LogLevel, log_at};
 use crate::manifest_file::{Manifest, snapshot_edits};
 use crate::state::{CfState, DbState};
 use crate::write::stall::{WriteStall, condition_of};
@@ -133,7 +134,7 @@ impl VersionSet {
     pub fn refuse_if_read_only_or_closed(&self) -> Result<()> {
         self.refuse_if_read_only()?;
         let failed = self.state.lock().background_error.is_some();
-        if self.refuses_writes() && !failed { Err(self.refusal()) } else { Ok(()) }
+        self.refusal().filter(|_| !failed).map_or(Ok(()), Err)
     }
 
     /// True if closed WALs must be durable before a flush is: a batch can span column families, or they hold what was prepared
@@ -299,6 +300,37 @@ impl VersionSet {
                 .check_not_closed()
                 .map_err(Unchanged::Refused)
                 .and_then(|()| self.replace_manifest(&mut manifest))
+        };
+        replaced.map_err(|failure| self.report_unchanged(failure))
+    }
+
+    /// With `verify_manifest_content_on_close`: reads the MANIFEST back, and writes another if it is damaged. For a database that closes.
+    ///
+    /// # Errors
+    /// The other could not be written: CURRENT may name the damaged one. Source: RocksDB `VersionSet::Close`.
+    pub fn verify_manifest(&self) -> Result<()> {
+        if !self.ctx.live.load().kept.flag("verify_manifest_content_on_close", false) {
+            return Ok(());
+        }
+        let replaced = {
+            // HOLDS manifest across IO: as in `log_and_apply`.
+            let mut manifest = self.manifest.lock();
+            if manifest.failed.is_some() {
+                // Its tail is not known, which the database has told of.
+                return Ok(());
+            }
+            let (number, size) = (manifest.writer.number(), manifest.writer.size());
+            match outcrop_manifest::verify(&*self.ctx.env.fs, &self.ctx.path, number, size) {
+                Ok(()) => return Ok(()),
+                Err(error) => {
+                    log_at!(
+                        self.ctx,
+                        LogLevel::Error,
+                        "the MANIFEST is damaged, another is written: {error}"
+                    );
+                    self.replace_manifest(&mut manifest)
+                }
+            }
         };
         replaced.map_err(|failure| self.report_unchanged(failure))
     }

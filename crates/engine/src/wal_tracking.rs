@@ -56,6 +56,15 @@ impl VersionSet {
         // HOLDS manifest across IO: as in `log_and_apply`.
         let mut manifest = self.manifest.lock();
         self.ctx.check_not_closed().map_err(Unchanged::Refused)?;
+        self.log_deletion_in(&mut manifest, needed)
+    }
+
+    /// The same as [`VersionSet::untrack_wals`], for a caller that holds the MANIFEST. A failure is to be reported without it.
+    pub fn log_deletion_in(
+        &self,
+        manifest: &mut Manifest,
+        needed: FileNumber,
+    ) -> std::result::Result<(), Unchanged> {
         let options = &self.ctx.options;
         let wal_deletion = (options.track_and_verify_wals_in_manifest && manifest.wals.tracks_before(needed))
             .then_some(needed);
@@ -66,7 +75,7 @@ impl VersionSet {
             return Ok(());
         }
         let edit = VersionEdit { wal_deletion, min_log_number_to_keep, ..VersionEdit::default() };
-        self.log_wals(&mut manifest, edit)
+        self.log_wals(manifest, edit)
     }
 
     fn log_wals(&self, manifest: &mut Manifest, mut edit: VersionEdit) -> std::result::Result<(), Unchanged> {

@@ -5,9 +5,12 @@
 //!        -> active over 7/8 of the size, or half of it while all is used: the writer's database flushes its oldest memtable
 //!        -> used over the size, and writers may be stalled: the writer waits until memtables are dropped
 //! ```
+//! Within a memory budget there are two limits: writers wait for flushes over the first, and fail over the second, which only memtables
+//! that are flushed and that readers keep can reach.
 //! Source: RocksDB `memtable/write_buffer_manager.cc`; `db/db_impl/db_impl_write.cc`, `HandleWriteBufferManagerFlush`.
 
-use outcrop_cache::Cache;
+use outcrop_base::{Error, ErrorKind, Result};
+use outcrop_cache::{Cache, Role};
 use outcrop_memtable::MemoryAccount;
 use parking_lot::{Condvar, Mutex};
 use std::sync::Arc;
@@ -18,6 +21,8 @@ use std::time::Duration;
 const CHARGED_PART: u64 = 256 << 10;
 /// A writer that waits for memory looks this often whether its database has failed or closes.
 const LOOK_AGAIN: Duration = Duration::from_millis(50);
+/// So often it looks whether readers still keep flushed memtables before it fails.
+const LOOKS_FOR_READERS: u32 = 20;
 
 /// Limits the memory of memtables of all databases that are opened with it.
 ///
@@ -38,6 +43,10 @@ pub struct WriteBufferManager {
     used: AtomicU64,
     /// Of those that take writes.
     active: AtomicU64,
+    /// Of those that are flushed and that somebody reads.
+    flushed: AtomicU64,
+    /// Bytes that even these may not grow beyond, if there is such a limit. Writers then wait for flushes alone.
+    most: Option<u64>,
     allow_stall: AtomicBool,
     /// Nobody holds it for long: it pairs with `freed`.
     waiting: Mutex<()>,
@@ -75,6 +84,8 @@ impl WriteBufferManager {
             size: AtomicU64::new(size),
             used: AtomicU64::new(0),
             active: AtomicU64::new(0),
+            flushed: AtomicU64::new(0),
+            most: None,
             allow_stall: AtomicBool::new(false),
             waiting: Mutex::new(()),
             freed: Condvar::new(),
@@ -86,6 +97,14 @@ impl WriteBufferManager {
     pub fn with_cache(size: u64, cache: Arc<Cache>) -> WriteBufferManager {
         let charge = Charge { cache, charged: AtomicU64::new(0), changing: Mutex::new(()) };
         WriteBufferManager { charge: Some(charge), ..WriteBufferManager::new(size) }
+    }
+
+    /// Of a memory budget: writers wait for flushes while those who take writes, or wait for their flush, have `size` bytes, and fail once
+    /// together with flushed ones that readers keep it is `most`.
+    pub(crate) fn of_budget(size: u64, most: u64, cache: Arc<Cache>) -> WriteBufferManager {
+        let manager = WriteBufferManager { most: Some(most), ..WriteBufferManager::with_cache(size, cache) };
+        manager.set_allow_stall(true);
+        manager
     }
 
     /// The limit, in bytes.
@@ -145,16 +164,55 @@ impl WriteBufferManager {
     #[inline]
     pub(crate) fn should_stall(&self) -> bool {
         let size = self.buffer_size();
-        size > 0 && self.allow_stall() && self.memory_usage() >= size
+        size > 0 && self.allow_stall() && (self.awaited() >= size || self.is_kept_from_writers())
+    }
+
+    /// Bytes that writers wait for.
+    fn awaited(&self) -> u64 {
+        match self.most {
+            None => self.memory_usage(),
+            Some(_) => self.memory_usage().saturating_sub(self.flushed.load(Ordering::Relaxed)),
+        }
+    }
+
+    /// True if there is no memory, and no flush will free any.
+    fn is_kept_from_writers(&self) -> bool {
+        self.most.is_some_and(|most| self.memory_usage() >= most && self.awaited() < self.buffer_size())
+    }
+
+    /// Refuses writes of `bytes` at once that are more than a memtable has room for.
+    #[inline]
+    pub(crate) fn is_too_large(&self, bytes: u64) -> bool {
+        self.most.is_some() && bytes > self.largest_write()
+    }
+
+    /// Bytes of the largest write within a memory budget: half of what memtables have, and a group of small ones.
+    pub(crate) fn largest_write(&self) -> u64 {
+        self.buffer_size() / 2 + (1 << 20)
     }
 
     /// Waits until memory was freed, or `given_up`.
-    pub(crate) fn wait_for_memory(&self, given_up: impl Fn() -> bool) {
+    ///
+    /// # Errors
+    /// Aborted if readers keep it for a second.
+    pub(crate) fn wait_for_memory(&self, given_up: impl Fn() -> bool) -> Result<()> {
         let mut waiting = self.waiting.lock();
+        let mut looks = 0;
         while self.should_stall() && !given_up() {
+            looks = if self.is_kept_from_writers() { looks + 1 } else { 0 };
+            if looks > LOOKS_FOR_READERS {
+                return Err(Error::new(
+                    ErrorKind::Aborted,
+                    format!(
+                        "Memory limit reached: iterators keep {} bytes of memtables that are flushed",
+                        self.flushed.load(Ordering::Relaxed)
+                    ),
+                ));
+            }
             // The memory may be another database's, and the error this one's: both are looked at.
             self.freed.wait_for(&mut waiting, LOOK_AGAIN);
         }
+        Ok(())
     }
 
     fn wake(&self) {
@@ -178,7 +236,7 @@ impl WriteBufferManager {
             let _changing = charge.changing.lock();
             let (charged, wanted) = (charge.charged(), charge.wanted(self.memory_usage()));
             if wanted != charged {
-                charge.cache.change_reserved(charged as usize, wanted as usize);
+                charge.cache.change_reserved(Role::Memtables, charged as usize, wanted as usize);
                 charge.charged.store(wanted, Ordering::Relaxed);
             }
         }
@@ -187,9 +245,11 @@ impl WriteBufferManager {
 
 impl MemoryAccount for WriteBufferManager {
     fn budget(&self) -> u64 {
-        match self.buffer_size() {
-            0 => u64::MAX,
-            size => size,
+        match (self.buffer_size(), self.most) {
+            (0, _) => u64::MAX,
+            (size, None) => size,
+            // One is flushed while the next one fills.
+            (size, Some(_)) => size / 2,
         }
     }
 
@@ -203,7 +263,17 @@ impl MemoryAccount for WriteBufferManager {
         self.active.fetch_sub(bytes, Ordering::Relaxed);
     }
 
-    fn freed(&self, bytes: u64) {
+    fn flushed(&self, bytes: u64) {
+        self.flushed.fetch_add(bytes, Ordering::Relaxed);
+        if self.allow_stall() {
+            self.wake();
+        }
+    }
+
+    fn freed(&self, bytes: u64, flushed: bool) {
+        if flushed {
+            self.flushed.fetch_sub(bytes, Ordering::Relaxed);
+        }
         self.used.fetch_sub(bytes, Ordering::Relaxed);
         self.charge();
         if self.allow_stall() {
@@ -214,7 +284,7 @@ impl MemoryAccount for WriteBufferManager {
 
 impl Drop for Charge {
     fn drop(&mut self) {
-        self.cache.change_reserved(self.charged() as usize, 0);
+        self.cache.change_reserved(Role::Memtables, self.charged() as usize, 0);
     }
 }
 
@@ -239,7 +309,7 @@ mod tests {
         assert!(!manager.should_flush(), "399 take writes, 701 are used");
         manager.grew(99);
         assert!(manager.should_flush(), "498 of 800, and all is used");
-        manager.freed(100);
+        manager.freed(100, false);
         assert!(!manager.should_flush());
         assert_eq!((manager.memory_usage(), manager.mutable_memtable_memory_usage()), (700, 498));
     }
@@ -252,13 +322,37 @@ mod tests {
         manager.set_allow_stall(true);
         assert!(manager.should_stall());
         std::thread::scope(|scope| {
-            scope.spawn(|| manager.wait_for_memory(|| false));
-            manager.freed(1);
+            scope.spawn(|| manager.wait_for_memory(|| false).unwrap());
+            manager.freed(1, false);
         });
         manager.grew(1);
-        manager.wait_for_memory(|| true);
+        manager.wait_for_memory(|| true).unwrap();
         manager.set_buffer_size(1000);
-        manager.wait_for_memory(|| false);
+        manager.wait_for_memory(|| false).unwrap();
+    }
+
+    #[test]
+    fn within_a_budget_writers_wait_for_flushes_and_fail_for_readers() {
+        let cache = Cache::charging(CacheOptions { capacity: 8 << 20, estimated_entry_charge: 0 });
+        let manager = WriteBufferManager::of_budget(1000, 2000, cache);
+        assert_eq!(manager.budget(), 500);
+        manager.grew(1200);
+        manager.sealed(1200);
+        assert!(manager.should_stall(), "a flush is awaited");
+        std::thread::scope(|scope| {
+            scope.spawn(|| manager.wait_for_memory(|| false).unwrap());
+            manager.flushed(1200);
+        });
+        assert!(!manager.should_stall(), "readers keep it");
+        manager.grew(800);
+        let error = manager.wait_for_memory(|| false).unwrap_err();
+        assert_eq!(error.kind(), ErrorKind::Aborted);
+        assert!(error.to_string().contains("1200 bytes"), "{error}");
+        manager.freed(1200, true);
+        assert!(!manager.should_stall());
+        assert_eq!((manager.memory_usage(), manager.awaited()), (800, 800));
+        assert!(manager.is_too_large(501 + (1 << 20)) && !manager.is_too_large(500));
+        assert!(!WriteBufferManager::new(1).is_too_large(u64::MAX));
     }
 
     #[test]
@@ -269,9 +363,9 @@ mod tests {
         assert_eq!((manager.charged_to_cache(), cache.usage()), (256 << 10, 256 << 10));
         manager.grew((1 << 20) - 1);
         assert_eq!(cache.usage(), 1 << 20);
-        manager.freed(200 << 10);
+        manager.freed(200 << 10, false);
         assert_eq!(cache.usage(), 1 << 20, "it may be wanted again");
-        manager.freed(600 << 10);
+        manager.freed(600 << 10, false);
         assert_eq!(cache.usage(), 256 << 10);
         drop(manager);
         assert_eq!(cache.usage(), 0);
@@ -290,7 +384,7 @@ mod tests {
                         start.wait();
                         manager.grew(PART);
                         manager.grew(PART);
-                        manager.freed(2 * PART);
+                        manager.freed(2 * PART, false);
                     });
                 }
             });

@@ -118,7 +118,8 @@ pub fn write_options(
 
 /// How a read is done. `fill_cache=False` keeps a long scan out of the cache. The bounds are those of scans: the lower is part of them, the upper is
 /// not. `prefix_same_as_start` and `total_order_seek` matter with a prefix extractor. `readahead_size`: bytes; 0: it grows by itself.
-/// `read_tier` 1: memory alone, else Incomplete. `deadline`: microseconds since 1970, then TimedOut. `max_skippable_internal_keys`: Incomplete after
+/// `read_tier` 1: memory alone, else Incomplete; 2: lookups pass over memtables once anything was written without a WAL, scans are refused;
+/// 3: scans look into memtables alone. `deadline`: microseconds since 1970, then TimedOut. `max_skippable_internal_keys`: Incomplete after
 /// so many deleted entries in one step; 0: no limit.
 #[pyclass(frozen, module = "outcrop")]
 pub struct ReadOptions {
@@ -149,9 +150,11 @@ impl ReadOptions {
         let tier = match read_tier {
             0 => ReadTier::All,
             1 => ReadTier::Cached,
+            2 => ReadTier::Persisted,
+            3 => ReadTier::MemTables,
             other => {
                 return Err(not_supported(format!(
-                    "read_tier {other}: there are 0 (anything) and 1 (memory alone)"
+                    "read_tier {other}: there are 0 (anything), 1 (memory alone), 2 (what is persisted) and 3 (memtables)"
                 )));
             }
         };

@@ -178,5 +178,21 @@ def test_a_read_may_be_kept_to_memory(path):
         with pytest.raises(outcrop.Incomplete):
             db.get(b"a", options=cached)
         assert db[b"a"] == db.get(b"a", options=cached) == b"1"
-    with pytest.raises(outcrop.NotSupported, match="read_tier 2"):
-        outcrop.ReadOptions(read_tier=2)
+    with pytest.raises(outcrop.NotSupported, match="read_tier 4"):
+        outcrop.ReadOptions(read_tier=4)
+
+
+def test_a_read_may_be_kept_to_what_is_persisted_and_a_scan_to_memtables(path):
+    with outcrop.Db(path) as db:
+        db[b"a"] = b"1"
+        db.flush()
+        db[b"b"] = b"2"
+        persisted = outcrop.ReadOptions(read_tier=2)
+        assert db.get(b"b", options=persisted) == b"2"
+        db.put(b"c", b"3", options=outcrop.WriteOptions(disable_wal=True))
+        assert db.get(b"c", options=persisted) is None and db.get(b"a", options=persisted) == b"1"
+        with pytest.raises(outcrop.NotSupported):
+            list(db.items(options=persisted))
+        memory = outcrop.ReadOptions(read_tier=3)
+        assert [key for key, _ in db.items(options=memory)] == [b"b", b"c"]
+        assert db.get(b"a", options=memory) == b"1"

@@ -10,11 +10,11 @@ use libc::{c_double, c_int};
 kept_object! {
     rocksdb_cuckoo_table_options_t, CUCKOO_OPTIONS_OBJECT:
     rocksdb_cuckoo_options_create, rocksdb_cuckoo_options_destroy,
-    "matters only to a table factory or compaction style that is refused"
+    "matters only to cuckoo tables, which are refused"
 }
 
 kept_settings! { rocksdb_cuckoo_table_options_t, CUCKOO_OPTIONS_NOTES:
-    Accepted "matters only to a table factory or compaction style that is refused" {
+    Accepted "matters only to cuckoo tables, which are refused" {
         "cuckoo_block_size" u32 = 5;
             set rocksdb_cuckoo_options_set_cuckoo_block_size get rocksdb_cuckoo_options_get_cuckoo_block_size -> u32;
         "hash_table_ratio" c_double = 0.9;
@@ -35,13 +35,15 @@ kept_settings! { rocksdb_fifo_compaction_options_t, FIFO_COMPACTION_OPTIONS_NOTE
         "max_data_files_size" u64 = 0;
             set rocksdb_fifo_compaction_options_set_max_data_files_size get rocksdb_fifo_compaction_options_get_max_data_files_size -> u64;
     }
-    Accepted "matters only to a table factory or compaction style that is refused" {
+    Accepted "files have no temperature here" {
         "age_for_warm" u64 = 0;
             set rocksdb_fifo_compaction_options_set_age_for_warm get rocksdb_fifo_compaction_options_get_age_for_warm -> u64;
         "allow_trivial_copy_when_change_temperature" Flag = Flag(0);
             set rocksdb_fifo_compaction_options_set_allow_trivial_copy_when_change_temperature get rocksdb_fifo_compaction_options_get_allow_trivial_copy_when_change_temperature -> Flag;
         "trivial_copy_buffer_size" u64 = 4096;
             set rocksdb_fifo_compaction_options_set_trivial_copy_buffer_size get rocksdb_fifo_compaction_options_get_trivial_copy_buffer_size -> u64;
+    }
+    Accepted "tunes how large the tables are that compactions in L0 make; what goes by size and age is the same" {
         "use_kv_ratio_compaction" Flag = Flag(0);
             set rocksdb_fifo_compaction_options_set_use_kv_ratio_compaction get rocksdb_fifo_compaction_options_get_use_kv_ratio_compaction -> Flag;
     }

@@ -27,6 +27,14 @@ c_functions! {
     rocksdb_flushoptions_create: fn() -> Object;
     rocksdb_flush: fn(Object, Object, Errptr);
     rocksdb_compact_range: fn(Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_options_set_uint64add_merge_operator: fn(Object);
+    rocksdb_options_add_compact_on_deletion_collector_factory: fn(Object, size_t, size_t);
+    rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio: fn(Object, size_t, size_t, f64);
+    rocksdb_block_based_options_create: fn() -> Object;
+    rocksdb_block_based_options_set_block_cache: fn(Object, Object);
+    rocksdb_block_based_options_set_block_size: fn(Object, size_t);
+    rocksdb_options_set_block_based_table_factory: fn(Object, Object);
+    rocksdb_cache_create_lru: fn(size_t) -> Object;
 }
 
 fn loaded() -> impl Iterator<Item = (&'static str, Api)> {
@@ -125,6 +133,51 @@ fn a_logger_is_told_what_the_database_does() {
         for event in lines.iter().filter_map(|(_, text)| text.split_once("EVENT_LOG_v1 ")) {
             let (_, json) = event;
             assert!(json.starts_with('{') && json.trim_end().ends_with('}'), "{name}: {json}");
+        }
+    }
+}
+
+#[test]
+fn options_of_tables_and_objects_have_rocksdbs_lines() {
+    for (name, api) in loaded() {
+        let dir = tempfile::tempdir().unwrap();
+        // SAFETY: objects of the library.
+        let text = unsafe {
+            let options = (api.rocksdb_options_create)();
+            (api.rocksdb_options_set_create_if_missing)(options, 1);
+            (api.rocksdb_options_set_uint64add_merge_operator)(options);
+            (api.rocksdb_options_add_compact_on_deletion_collector_factory)(options, 100, 10);
+            (api.rocksdb_options_add_compact_on_deletion_collector_factory_del_ratio)(options, 0, 0, 0.5);
+            let table = (api.rocksdb_block_based_options_create)();
+            (api.rocksdb_block_based_options_set_block_cache)(table, (api.rocksdb_cache_create_lru)(3 << 20));
+            (api.rocksdb_block_based_options_set_block_size)(table, 5000);
+            (api.rocksdb_options_set_block_based_table_factory)(options, table);
+            live(&api, options, &dir.path().join("db"), 1);
+            std::fs::read_to_string(dir.path().join("db/LOG")).unwrap()
+        };
+        for line in [
+            "Options.comparator: leveldb.BytewiseComparator\n",
+            "Options.merge_operator: UInt64AddOperator\n",
+            "Options.compaction_filter: None\n",
+            "Options.compaction_filter_factory: None\n",
+            "Options.sst_partitioner_factory: None\n",
+            "Options.memtable_factory: SkipListFactory\n",
+            "Options.table_factory: BlockBasedTable\n",
+            "  block_cache: 0x",
+            "  block_cache_options:\n    capacity : 3145728\n",
+            "    strict_capacity_limit : 0\n",
+            "  block_size: 5000\n",
+            "  filter_policy: nullptr\n",
+            "Options.bottommost_compression: Disabled\n",
+            "Options.compression_opts.enabled: false\n",
+            "Options.max_bytes_for_level_multiplier_addtl[6]: 1\n",
+            "Options.table_properties_collectors: CompactOnDeletionCollector (Sliding window size = 100 \
+             Deletion trigger = 10 Deletion ratio = 0);CompactOnDeletionCollector (Sliding window size = 0 \
+             Deletion trigger = 0 Deletion ratio = 0.5);\n",
+            "Options.enable_blob_files: false\n",
+            "Options.blob_compression_type: NoCompression\n",
+        ] {
+            assert!(text.contains(line), "{name}: {line}\n{text}");
         }
     }
 }

@@ -27,6 +27,7 @@ mod settings;
 mod snapshots;
 mod statistics;
 mod stored_options;
+mod switches;
 mod tailing;
 mod timestamps;
 mod transactions;

@@ -15,6 +15,7 @@ c_functions! {
     rocksdb_options_create: fn() -> Object;
     rocksdb_options_set_create_if_missing: fn(Object, c_uchar);
     rocksdb_options_set_compression: fn(Object, c_int);
+    rocksdb_options_set_paranoid_checks: fn(Object, c_uchar);
     rocksdb_options_set_disable_auto_compactions: fn(Object, c_int);
     rocksdb_options_set_block_based_table_factory: fn(Object, Object);
     rocksdb_block_based_options_create: fn() -> Object;
@@ -23,6 +24,13 @@ c_functions! {
     rocksdb_block_based_options_set_whole_key_filtering: fn(Object, c_uchar);
     rocksdb_slicetransform_create_fixed_prefix: fn(size_t) -> Object;
     rocksdb_options_set_prefix_extractor: fn(Object, Object);
+    rocksdb_options_set_num_levels: fn(Object, c_int);
+    rocksdb_options_set_memtable_max_range_deletions: fn(Object, u32);
+    rocksdb_get_default_column_family_handle: fn(Object) -> Object;
+    rocksdb_delete_range_cf: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_readoptions_set_rate_limiter_priority: fn(Object, c_int);
+    rocksdb_ratelimiter_create_with_mode: fn(i64, i64, c_int, c_int, bool) -> Object;
+    rocksdb_block_based_options_set_no_block_cache: fn(Object, c_uchar);
     rocksdb_filterpolicy_create_bloom_full: fn(c_double) -> Object;
     rocksdb_cache_create_lru: fn(size_t) -> Object;
     rocksdb_options_enable_statistics: fn(Object);
@@ -92,7 +100,7 @@ c_functions! {
 }
 
 /// Tickers that are the same.
-const EQUAL: [&str; 42] = [
+const EQUAL: [&str; 44] = [
     "number.keys.written",
     "number.keys.read",
     "number.keys.updated",
@@ -135,6 +143,8 @@ const EQUAL: [&str; 42] = [
     "compaction.key.drop.obsolete",
     "compaction.key.drop.range_del",
     "compaction.key.drop.user",
+    "memtable.payload.bytes.at.flush",
+    "memtable.garbage.bytes.at.flush",
 ];
 
 /// Tickers that may differ by so many percent, and why.
@@ -465,6 +475,17 @@ impl Session {
         }
     }
 
+    /// One seek, of an iterator that is made for it.
+    fn seek(&self, row: usize) {
+        let key = key(row);
+        // SAFETY: live objects and slices.
+        unsafe {
+            let iter = (self.api.rocksdb_create_iterator)(self.db, self.read);
+            (self.api.rocksdb_iter_seek)(iter, key.as_ptr().cast(), key.len());
+            (self.api.rocksdb_iter_destroy)(iter);
+        }
+    }
+
     fn text(&self, text: *mut c_char) -> String {
         // SAFETY: a malloc'ed text.
         unsafe {
@@ -757,4 +778,256 @@ fn filters_of_prefixes_count_what_they_do_in_rocksdb() {
     });
     assert!(theirs.0[..3].iter().all(|count| *count > 0), "{theirs:?}");
     assert_eq!(ours, theirs, "{OF_PREFIXES:?} and what a thread asked, with success and without");
+}
+
+/// Tickers of reads by level.
+const BY_LEVEL: [&str; 8] = [
+    "last.level.read.count",
+    "last.level.read.bytes",
+    "non.last.level.read.count",
+    "non.last.level.read.bytes",
+    "last.level.seek.filtered",
+    "last.level.seek.filter.match",
+    "non.last.level.seek.filtered",
+    "non.last.level.seek.filter.match",
+];
+
+/// Histograms of reads by level, of several keys together.
+const KEYS_BY_LEVEL: [&str; 2] = ["num.sst.read.per.level", "num.level.read.per.multiget"];
+
+#[test]
+fn reads_are_counted_by_level() {
+    let Some(libraries) = judged() else { return };
+    let [ours, theirs] = libraries.map(|library| {
+        // SAFETY: live options; the prefix extractor goes with them.
+        let session = Session::open_with(&library, 3, |api, options, table| unsafe {
+            (api.rocksdb_options_set_num_levels)(options, 2);
+            // Every block is read from its file.
+            (api.rocksdb_block_based_options_set_no_block_cache)(table, 1);
+            let eight = (api.rocksdb_slicetransform_create_fixed_prefix)(8);
+            (api.rocksdb_options_set_prefix_extractor)(options, eight);
+        });
+        let write = |rows: std::ops::Range<usize>| {
+            rows.filter(|row| row / 10 % 2 == 0).for_each(|row| session.put(session.write, row, b"value"));
+            session.flush();
+        };
+        // Twice: RocksDB counts a table that is moved as one of the level where it was opened.
+        (0..2).for_each(|_| write(0..60));
+        // SAFETY: a live database.
+        unsafe { (session.api.rocksdb_compact_range)(session.db, null(), 0, null(), 0) };
+        // One block each.
+        (1..4).for_each(|hundred| write(hundred * 100..hundred * 100 + 60));
+        let all = || counts(&session.statistics());
+        let tickers = || {
+            let all = all();
+            BY_LEVEL.map(|name| all.iter().find(|(known, _)| known == name).unwrap().1)
+        };
+        let mut steps = Vec::new();
+        let mut step = |name: &'static str, work: &dyn Fn()| {
+            let before = tickers();
+            work();
+            let after = tickers();
+            steps.push((name, std::array::from_fn::<u64, 8, _>(|at| after[at] - before[at])));
+        };
+        step("gets in the last level", &|| (0..10).for_each(|row| session.get(row)));
+        step("gets in the first", &|| (100..115).for_each(|row| session.get(row)));
+        step("a key that is not there", &|| session.get_key("key000001x"));
+        step("several keys of one level", &|| session.multi_get(0..3));
+        step("several keys of all", &|| session.multi_get([1, 2, 101, 102, 201, 202].into_iter()));
+        step("several keys that no table has", &|| session.multi_get(9000..9003));
+        step("seeks of rows in the last level", &|| (0..3).for_each(|ten| session.seek(ten * 20)));
+        step("seeks of rows in the first", &|| (0..5).for_each(|row| session.seek(120 + row)));
+        let before_strangers = tickers();
+        // Rows after these are looked for in all tables here, and not in RocksDB: of them filters alone are the same.
+        (0..40).step_by(7).for_each(|row| session.seek(row + 10));
+        let after_strangers = tickers();
+        let filtered = [4, 5, 6, 7].map(|at| after_strangers[at] - before_strangers[at]);
+        let number = |name: &str| all().iter().position(|(known, _)| known == name).unwrap() - 263;
+        let histograms = KEYS_BY_LEVEL.map(|name| session.histogram(number(name) as u32));
+        (steps, filtered, histograms)
+    });
+    assert_eq!(ours, theirs, "left: ours, right: RocksDB");
+    for (at, name) in BY_LEVEL.iter().enumerate() {
+        let counted = ours.0.iter().map(|(_, counts)| counts[at]).sum::<u64>();
+        let counted = counted + at.checked_sub(4).map_or(0, |at| ours.1[at]);
+        assert!(counted > 0, "{name} is not counted");
+    }
+}
+
+/// Tickers of flushes for range deletions.
+const FOR_RANGE_DELETIONS: [&str; 3] = [
+    "flush.reason.memtable_max_range_deletions",
+    "atomic_flush.request.reason.memtable_max_range_deletions",
+    "flush.reason.write_buffer_full",
+];
+
+#[test]
+fn flushes_for_range_deletions_are_counted() {
+    let Some(libraries) = judged() else { return };
+    for atomic in [0, 1] {
+        let [ours, theirs] = libraries.each_ref().map(|library| {
+            // SAFETY: live options.
+            let session = Session::open_with(library, 3, |api, options, _| unsafe {
+                (api.rocksdb_options_set_atomic_flush)(options, atomic);
+                (api.rocksdb_options_set_memtable_max_range_deletions)(options, 4);
+            });
+            let api = &session.api;
+            // The write after the fourth deletion has the memtable flushed.
+            for row in 0..5 {
+                let (begin, end) = (key(row * 10), key(row * 10 + 5));
+                // SAFETY: live objects and slices.
+                session.call(|api, error| unsafe {
+                    let cf = (api.rocksdb_get_default_column_family_handle)(session.db);
+                    let (begin, end) =
+                        ((begin.as_ptr().cast(), begin.len()), (end.as_ptr().cast(), end.len()));
+                    let write = session.write;
+                    (api.rocksdb_delete_range_cf)(
+                        session.db, write, cf, begin.0, begin.1, end.0, end.1, error,
+                    );
+                });
+            }
+            let tables = || {
+                let name = c"rocksdb.num-files-at-level0";
+                // SAFETY: a live database.
+                session.text(unsafe { (api.rocksdb_property_value)(session.db, name.as_ptr()) })
+            };
+            while tables() != "1" {
+                std::thread::yield_now();
+            }
+            let all = counts(&session.statistics());
+            FOR_RANGE_DELETIONS.map(|name| all.iter().find(|(known, _)| known == name).unwrap().1)
+        });
+        assert_eq!(ours, theirs, "left: ours, right: RocksDB; atomic flushes: {atomic}");
+        assert_eq!(ours[0], 1, "{ours:?}");
+    }
+}
+
+#[test]
+fn reads_with_a_priority_ask_the_limiter_as_in_rocksdb() {
+    let Some(libraries) = judged() else { return };
+    // RocksDB's numbers: reads, writes, both.
+    for mode in [0, 1, 2] {
+        let [ours, theirs] = libraries.each_ref().map(|library| {
+            // SAFETY: live options.
+            let session = Session::open_with(library, 3, |api, options, table| unsafe {
+                (api.rocksdb_block_based_options_set_no_block_cache)(table, 1);
+                (api.rocksdb_options_set_enable_blob_files)(options, 1);
+                (api.rocksdb_options_set_min_blob_size)(options, 1000);
+                // So much that nobody waits.
+                let limiter = (api.rocksdb_ratelimiter_create_with_mode)(10 << 30, 100_000, 10, mode, false);
+                (api.rocksdb_options_set_ratelimiter)(options, limiter);
+            });
+            (0..20).for_each(|row| session.put(session.write, row, b"value"));
+            session.put(session.write, 20, &[b'b'; 3000]);
+            session.flush();
+            // Opens the blob file: RocksDB then asks for its ends, too.
+            session.get(20);
+            let bytes = || {
+                let all = counts(&session.statistics());
+                all.iter().find(|(known, _)| known == "rate.limiter.bytes.read").unwrap().1
+            };
+            let mut steps = Vec::new();
+            let mut step = |name: &'static str, work: &dyn Fn()| {
+                let before = bytes();
+                work();
+                steps.push((name, bytes() - before));
+            };
+            for priority in 0..=4 {
+                // SAFETY: live options.
+                unsafe {
+                    (session.api.rocksdb_readoptions_set_rate_limiter_priority)(session.read, priority)
+                };
+                step("a get", &|| session.get(1));
+                step("a value in a blob file", &|| session.get(20));
+                step("a key that is not there", &|| session.get_key("key000001x"));
+                step("a seek", &|| session.seek(3));
+            }
+            // RocksDB asks for tokens for several keys together, too, and does not count them.
+            let before = bytes();
+            // SAFETY: live options.
+            unsafe { (session.api.rocksdb_readoptions_set_rate_limiter_priority)(session.read, 3) };
+            session.multi_get(2..5);
+            (steps, bytes() - before)
+        });
+        assert_eq!(ours.0, theirs.0, "left: ours, right: RocksDB; mode {mode}");
+        let sum: u64 = ours.0.iter().map(|(_, bytes)| bytes).sum();
+        assert_eq!((sum > 0, ours.1 > 0), (mode != 1, mode != 1), "{ours:?}");
+    }
+}
+
+/// Tickers of files.
+const OF_FILES: [&str; 2] = ["no.file.opens", "no.file.errors"];
+
+#[test]
+fn opened_and_damaged_files_are_counted() {
+    let Some(libraries) = judged() else { return };
+    let [ours, theirs] = libraries.map(|library| {
+        // SAFETY: live options.
+        let mut session = Session::open_with(&library, 3, |api, options, _| unsafe {
+            (api.rocksdb_options_set_paranoid_checks)(options, 0);
+        });
+        let of_files = |session: &Session| {
+            let all = counts(&session.statistics());
+            OF_FILES.map(|name| all.iter().find(|(known, _)| known == name).unwrap().1)
+        };
+        let tables = |session: &Session| {
+            let mut tables: Vec<_> = std::fs::read_dir(session.dir.path().join("db"))
+                .unwrap()
+                .map(|entry| entry.unwrap().path())
+                .filter(|path| path.extension().is_some_and(|extension| extension == "sst"))
+                .collect();
+            tables.sort();
+            tables
+        };
+        let mut steps = Vec::new();
+        for hundred in 0..2 {
+            (0..10).for_each(|row| session.put(session.write, hundred * 100 + row, b"value"));
+            session.flush();
+            (0..10).for_each(|row| session.get(hundred * 100 + row));
+        }
+        steps.push(("flushed", of_files(&session)));
+        let reopen = |session: &mut Session| {
+            let path = CString::new(session.dir.path().join("db").to_str().unwrap()).unwrap();
+            let mut error = null_mut();
+            // SAFETY: live objects, and a NUL-terminated path.
+            unsafe {
+                (session.api.rocksdb_close)(session.db);
+                session.db = (session.api.rocksdb_open)(session.options, path.as_ptr(), &raw mut error);
+            }
+            assert!(error.is_null());
+        };
+        reopen(&mut session);
+        steps.push(("opened again", of_files(&session)));
+        // Its last bytes say that it is a table.
+        let damaged = &tables(&session)[0];
+        let mut bytes = std::fs::read(damaged).unwrap();
+        *bytes.last_mut().unwrap() ^= 1;
+        std::fs::write(damaged, bytes).unwrap();
+        reopen(&mut session);
+        // RocksDB opens no table after the damaged one; the next read does.
+        steps.push(("opened with a damaged table", [0, of_files(&session)[1]]));
+        let fails = |row: usize| {
+            let (key, mut len, mut error) = (key(row), 0, null_mut());
+            // SAFETY: live objects and slices; value and message are malloc'ed.
+            unsafe {
+                let (db, read) = (session.db, session.read);
+                let value = (session.api.rocksdb_get)(
+                    db,
+                    read,
+                    key.as_ptr().cast(),
+                    key.len(),
+                    &raw mut len,
+                    &raw mut error,
+                );
+                (session.api.rocksdb_free)(value.cast());
+                (session.api.rocksdb_free)(error.cast());
+            }
+            !error.is_null()
+        };
+        assert!((0..3).all(fails) && !(100..103).any(fails));
+        steps.push(("read from it", of_files(&session)));
+        steps
+    });
+    assert_eq!(ours, theirs, "left: ours, right: RocksDB");
+    assert!(ours.last().unwrap().1[1] > 0, "{ours:?}");
 }

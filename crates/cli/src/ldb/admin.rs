@@ -4,8 +4,8 @@ use super::LdbArguments;
 use crate::inspect::open_table;
 use crate::wal_dir::Purpose;
 use outcrop::{
-    ColumnFamilyDescriptor, ColumnFamilyParts, Db, DbObjects, Env, Error, LogLevel, Logger, ReadOptions,
-    RepairOptions,
+    ColumnFamilyDescriptor, ColumnFamilyParts, Db, DbBuilder, DbObjects, Env, Error, LogLevel, Logger,
+    ReadOptions, RepairOptions,
 };
 use outcrop_base::{Comparator, ErrorKind, SeqNum};
 use std::collections::BTreeMap;
@@ -111,7 +111,7 @@ impl LdbArguments {
         };
         let (from, to) = (need(bounds.iterate_lower_bound, "from")?, need(bounds.iterate_upper_bound, "to")?);
         let (db, cf) = self.open_to_read()?;
-        let what = outcrop::SizeApproximation { include_memtables: false, include_files: true };
+        let what = outcrop::SizeApproximation::default();
         let sizes = db.approximate_sizes_cf_with(&cf, &[(&from[..], &to[..])], what)?;
         println!("{}", sizes.first().copied().unwrap_or(0));
         Ok(())
@@ -119,6 +119,17 @@ impl LdbArguments {
 
     /// Makes a database of what is left. Says on standard output what it kept, and on standard error what it lost.
     pub(super) fn repair(&self) -> Result<(), Error> {
+        let (builder, repair) = self.damaged()?;
+        let report = builder.repair(&repair)?;
+        if self.verbose || !report.is_lossless() {
+            eprint!("{report}");
+        }
+        println!("OK");
+        Ok(())
+    }
+
+    /// A damaged database with what is known of its settings, and the settings of other column families.
+    pub(super) fn damaged(&self) -> Result<(DbBuilder, RepairOptions), Error> {
         let (env, dir) = (Env::posix(), self.dir()?);
         // Names and settings as far as the OPTIONS file has them; of other column families those of "default".
         let names = self.stored_options(&env)?.families.into_iter().map(|(name, _)| name).collect();
@@ -142,12 +153,7 @@ impl LdbArguments {
         template.parts = ColumnFamilyParts::default();
         let repair = RepairOptions { unknown_families: Some(template) };
         let builder = Db::builder(dir).options(options).env(env).objects(objects);
-        let report = builder.column_families(families).repair(&repair)?;
-        if self.verbose || !report.is_lossless() {
-            eprint!("{report}");
-        }
-        println!("OK");
-        Ok(())
+        Ok((builder.column_families(families), repair))
     }
 }
 

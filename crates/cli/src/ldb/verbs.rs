@@ -82,6 +82,7 @@ verbs! {
     "idump" "" &["hex", "key_hex", "value_hex", "from", "to", "max_keys", "count_only", "count_delim", "stats", "input_key_hex", "decode_blob_index"];
     "list_live_files_metadata" "" &["sort_by_filename"];
     "repair" "" &["verbose"];
+    "salvage" "" &["to", "json", "verbose"];
     "backup" "" BACKUPS;
     "restore" "" ONE_BACKUP;
     "list_backups" "" BACKUPS;

@@ -315,3 +315,66 @@ fn a_damaged_database_is_repaired_and_a_table_taken_out() {
     assert_eq!(shell.ok(&format!("unsafe_remove_sst_file {number}")), "OK");
     assert_eq!(shell.ok("scan"), "");
 }
+
+/// Two tables on two levels, and a byte of the newer one's second block changed.
+fn damaged_shell() -> Shell {
+    let shell = Shell::new();
+    let rows = |value: &str, rows: std::ops::Range<u32>| {
+        rows.map(|row| format!("k{row:04} ==> {value}{row}\n")).collect::<String>()
+    };
+    let small = "load --create_if_missing --block_size=512 --compression_type=no";
+    shell.ok_on(&shell.path("db"), &format!("{small} --compact"), rows("old", 0..400).as_bytes());
+    shell.ok_on(
+        &shell.path("db"),
+        &small.replace(" --create_if_missing", ""),
+        rows("new", 0..200).as_bytes(),
+    );
+    shell.ok("put z last");
+    let mut tables = shell.files(".sst");
+    tables.sort();
+    let mut bytes = std::fs::read(tables.last().unwrap()).unwrap();
+    bytes[800] ^= 1;
+    std::fs::write(tables.last().unwrap(), bytes).unwrap();
+    shell
+}
+
+#[test]
+fn the_whole_of_a_damaged_database_is_salvaged_and_doubtful_keys_are_named() {
+    let shell = damaged_shell();
+    let contents = |shell: &Shell| {
+        let mut files: Vec<_> =
+            std::fs::read_dir(shell.path("db")).unwrap().map(|file| file.unwrap().path()).collect();
+        files.sort();
+        files.into_iter().map(|path| (path.clone(), std::fs::read(path).unwrap())).collect::<Vec<_>>()
+    };
+    let before = contents(&shell);
+    assert!(shell.fails("salvage").contains("--to=DIR"));
+    assert!(shell.fails(&format!("salvage --to={}", shell.path("db").display())).contains("outside"));
+    let new = shell.path("new");
+    let text = shell.ok(&format!("salvage --to={}", new.display()));
+    assert!(contents(&shell) == before, "the damaged database is changed");
+    assert!(text.starts_with("MANIFEST: read whole\ncolumn family default: "), "{text}");
+    assert!(text.contains("\ndoubtful: keys \"k0") && text.contains("checksum mismatch"), "{text}");
+    assert!(text.ends_with("have an older value, or be deleted ones"), "{text}");
+    assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
+    let scan = shell.ok_on(&new, "scan", b"");
+    assert_eq!(scan.lines().count(), 401, "{scan}");
+    assert!(scan.contains("k0199 ==> new199") && scan.ends_with("z ==> last"), "{scan}");
+    assert_eq!(shell.ok_on(&new, "checkconsistency", b""), "OK");
+    let full = shell.run_on(&shell.path("db"), &format!("salvage --to={}", new.display()), b"");
+    assert!(!full.status.success() && String::from_utf8_lossy(&full.stderr).contains("empty"), "{full:?}");
+
+    let json = shell.ok(&format!("salvage --json --to={}", shell.path("newer").display()));
+    let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+    assert_eq!((&json["whole"], &json["manifest"]["used"]), (&false.into(), &"whole".into()), "{json}");
+    let range = &json["doubtful"][0];
+    assert!(range["begin"].as_str().unwrap().starts_with("0x6B30"), "{json}");
+    assert_eq!(
+        (&range["column_family"], &json["doubtful"].as_array().unwrap().len()),
+        (&"default".into(), &1)
+    );
+    assert_eq!(json["damaged"][0]["level"], range["level"]);
+    let whole = shell.run_on(&new, &format!("salvage --json --to={}", shell.path("third").display()), b"");
+    let whole: serde_json::Value = serde_json::from_slice(&whole.stdout).unwrap();
+    assert_eq!(whole["whole"], true, "{whole}");
+}

@@ -7,6 +7,7 @@
 //! ```
 //! Source: RocksDB `db/blob/blob_file_builder.cc`, `blob_garbage_meter.cc`.
 
+use super::manual_request::{BlobCollection, BlobGarbageCollectionPolicy};
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use crate::file_checksum::{WrittenChecksum, while_written};
@@ -76,11 +77,12 @@ pub struct BlobInput {
 }
 
 impl BlobInput {
-    /// Those of `version`; `None` if it has none.
+    /// Those of `version`, of which values move out as `collection` says; `None` if it has none.
     pub fn new(
         tables: &Arc<TableCache>,
         cf: &Arc<ColumnFamily>,
         version: &Arc<Version>,
+        collection: BlobCollection,
     ) -> Option<BlobInput> {
         if version.blob_files.is_empty() {
             return None;
@@ -90,7 +92,7 @@ impl BlobInput {
             tables: tables.clone(),
             cf: cf.clone(),
             version: version.clone(),
-            cutoff: cutoff(version, &options),
+            cutoff: cutoff(version, &options, collection),
             readahead: usize::try_from(options.blob_compaction_readahead_size).unwrap_or(usize::MAX),
             ahead: RefCell::default(),
             read: BlobMeter::default(),
@@ -133,11 +135,18 @@ impl BlobInput {
 }
 
 /// The first file that garbage collection leaves alone.
-fn cutoff(version: &Version, options: &ColumnFamilyOptions) -> FileNumber {
-    if !options.enable_blob_garbage_collection {
+///
+/// Source: RocksDB `Compaction::Compaction`, `enable_blob_garbage_collection_`.
+fn cutoff(version: &Version, options: &ColumnFamilyOptions, asked: BlobCollection) -> FileNumber {
+    let enabled = match asked.policy {
+        BlobGarbageCollectionPolicy::UseDefault => options.enable_blob_garbage_collection,
+        BlobGarbageCollectionPolicy::Force => true,
+        BlobGarbageCollectionPolicy::Disable => false,
+    };
+    if !enabled {
         return FileNumber(0);
     }
-    let share = options.blob_garbage_collection_age_cutoff.clamp(0.0, 1.0);
+    let share = asked.age_cutoff.unwrap_or(options.blob_garbage_collection_age_cutoff).clamp(0.0, 1.0);
     let index = (version.blob_files.len() as f64 * share) as usize;
     version.blob_files.keys().nth(index).copied().unwrap_or(FileNumber(u64::MAX))
 }
@@ -195,7 +204,7 @@ pub struct BlobPlan {
     file_size: u64,
     compression: CompressionType,
     compression_opts: CompressionOptions,
-    /// Values go to the block cache, too.
+    /// Values go to the cache, too.
     warm: bool,
     /// As [`BlobPlan::new`] was given it.
     level: i32,
@@ -207,7 +216,8 @@ impl BlobPlan {
         (options.enable_blob_files && level.max(0) >= options.blob_file_starting_level).then(|| BlobPlan {
             warm: level < 0 && options.prepopulate_blob_cache == Prepopulate::FlushOnly,
             level,
-            min_size: usize::try_from(options.min_blob_size).unwrap_or(usize::MAX),
+            // Empty values stay in tables, as in RocksDB.
+            min_size: usize::try_from(options.min_blob_size).unwrap_or(usize::MAX).max(1),
             file_size: options.blob_file_size.max(1),
             compression: options.blob_compression_type,
             compression_opts: options.blob_compression_opts.clone(),
@@ -219,7 +229,7 @@ impl BlobPlan {
 struct OpenBlobFile {
     number: FileNumber,
     writer: BlobWriter,
-    /// Its part of block cache keys, if values go there.
+    /// Its part of keys of the cache, if values go there.
     cache_file_id: Option<u64>,
     /// The checksum of the whole file, if the options ask for it.
     checksum: Option<WrittenChecksum>,
@@ -286,11 +296,14 @@ impl<'a> BlobOutput<'a> {
         index.clear();
         let reference = writer.add(user_key, value)?;
         reference.encode(index);
-        if let (Some(file), Some(cache)) = (*cache_file_id, &self.cf.block_cache)
+        if let (Some(file), Some(cache)) = (*cache_file_id, self.cf.cache_of_blobs())
             && !value.is_empty()
         {
             let key = blob::cache_key(file, reference.offset);
             drop(cache.insert(key, Priority::Low, value.len(), |frame| frame.copy_from_slice(value)));
+            let watching = self.ctx.monitor.begin();
+            Watch::from(&watching).count(Ticker::BlobDbCacheAdd, 1);
+            Watch::from(&watching).count(Ticker::BlobDbCacheBytesWrite, value.len() as u64);
         }
         let full = self.plan.as_ref().is_some_and(|plan| writer.size() >= plan.file_size);
         if full {
@@ -316,8 +329,8 @@ impl<'a> BlobOutput<'a> {
             compression: plan.compression,
             compression_opts: plan.compression_opts.clone(),
         };
-        let cache = self.cf.block_cache.as_ref().filter(|_| plan.warm);
-        let cache_file_id = cache.map(|_| Cache::new_file_id());
+        let cached = plan.warm && self.cf.cache_of_blobs().is_some();
+        let cache_file_id = cached.then(Cache::new_file_id);
         Ok(OpenBlobFile { number, writer: BlobWriter::new(file, options)?, cache_file_id, checksum })
     }
 

@@ -32,6 +32,7 @@ pub fn compaction_stream(
         loading: Loading::NotKept,
         readahead_bytes: ctx.live.load().compaction_readahead_size as usize,
         pace: ctx.pacing.reads(),
+        for_job: true,
     };
     let mut sources = Vec::new();
     for LevelFiles { level, files } in &compaction.inputs {
@@ -53,10 +54,11 @@ pub fn compaction_stream(
         drop_deletions: !behind,
         below: below_output(job),
         filter: compaction_filter(job),
-        blobs: BlobInput::new(&ctx.tables, &job.cf, &job.version),
+        blobs: BlobInput::new(&ctx.tables, &job.cf, &job.version, job.blob_collection),
         tombstones: clip(tombstones, &range, &job.cf.comparator),
         range,
         stamps: StampRules::of(&job.cf, job.trim),
+        monitor: ctx.monitor.clone(),
     };
     let input = MergingIter::new(job.cf.comparator.clone(), sources);
     Ok(CompactionStream::new(input, job.cf.comparator.clone(), job.cf.merge_operator.clone(), rules))
@@ -102,7 +104,7 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
         dir: paths::directory(&options, job.path_id),
         blobs: BlobPlan::new(&options, compaction.output_level as i32),
         version: Some(job.version.clone()),
-        paranoid_checks: options.paranoid_file_checks,
+        paranoid_checks: options.paranoid_file_checks || options.verifies_compactions(),
         omit_filter: options.optimize_filters_for_hits && compaction.bottommost,
         oldest_ancestor_time: known_times.min().unwrap_or(now),
         target_file_size: compaction.target_file_size,

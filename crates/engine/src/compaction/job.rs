@@ -1,5 +1,6 @@
 //! A compaction that was decided, with what it needs to run, and its begin and end in the shared state.
 
+use super::manual_request::BlobCollection;
 use super::pick;
 use super::{Compaction, Reason, Work};
 use crate::column_family::ColumnFamily;
@@ -30,6 +31,8 @@ pub struct CompactionJob {
     pub canceled: Option<Arc<AtomicBool>>,
     /// Versions with timestamps above this are dropped.
     pub trim: Option<Timestamp>,
+    /// Which values move out of their blob files.
+    pub blob_collection: BlobCollection,
     /// Which of the column family's paths its tables go to.
     pub path_id: u32,
     /// Its number, for those who are told of it; 0 before it runs.
@@ -59,6 +62,7 @@ impl CompactionJob {
             running,
             canceled: None,
             trim: None,
+            blob_collection: BlobCollection::default(),
             path_id,
             job_id: AtomicI32::new(0),
         }
@@ -105,7 +109,7 @@ pub fn start(state: &mut DbState, job: &CompactionJob) {
     state.running_compactions += 1;
     if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
         for file in job.compaction.input_files() {
-            assert!(cf.busy.insert(file.number), "table {:?} is already being compacted", file.number);
+            assert!(cf.take_table(file.number), "table {:?} is already being compacted", file.number);
         }
         cf.running.push(job.running.clone());
         cf.refresh_debt();

@@ -55,7 +55,13 @@ pub fn pick(state: &mut DbState, threads: u32) -> ManualPick {
             request.finish(Ok(()));
             ManualPick::Finished
         }
-        Inputs::Taken => ManualPick::Nothing,
+        Inputs::Taken => match damage_in_the_way(cf, &request) {
+            Some(error) => {
+                request.finish(Err(error));
+                ManualPick::Finished
+            }
+            None => ManualPick::Nothing,
+        },
         Inputs::Ready(mut compaction) => {
             if request.trim.is_some() {
                 compaction.work = Work::Merge;
@@ -64,12 +70,31 @@ pub fn pick(state: &mut DbState, threads: u32) -> ManualPick {
             let job = CompactionJob {
                 canceled: Some(request.canceled.clone()),
                 trim: request.trim,
+                blob_collection: request.blob_collection,
                 ..CompactionJob::new(compaction, cf, request.max_subcompactions.unwrap_or(threads))
             };
             request.start();
             ManualPick::Run(request, Box::new(job))
         }
     }
+}
+
+/// The error of a request whose tables are taken, if nobody but the quarantine has any: no job will let go of those. It names a table of
+/// the range, if one is there.
+fn damage_in_the_way(cf: &CfState, request: &ManualCompaction) -> Option<Error> {
+    if cf.busy.len() > cf.quarantined.len() {
+        return None;
+    }
+    let (begin, end) = match &request.scope {
+        Scope::Level { begin, end, .. } => (begin.as_deref(), end.as_deref()),
+        Scope::Everything => (None, None),
+    };
+    let options = cf.cf.options.load();
+    let input = cf.pick_input(&options);
+    let levels = 0..cf.version.levels.len();
+    let inside =
+        levels.flat_map(|level| pick::overlapping(&input, level, begin, end)).map(|file| file.number);
+    cf.quarantine_error(inside).or_else(|| cf.quarantine_error(cf.quarantined.keys().copied()))
 }
 
 enum Inputs {

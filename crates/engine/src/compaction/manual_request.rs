@@ -26,6 +26,44 @@ pub enum BottommostLevelCompaction {
     Force,
 }
 
+/// Whether `compact_range` moves values out of the oldest blob files, so that the files can go.
+///
+/// ```
+/// use outcrop::{BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions};
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// // Leaves no garbage in any blob file, whatever the options of the column family say.
+/// let clean = CompactRangeOptions {
+///     bottommost_level_compaction: BottommostLevelCompaction::Force,
+///     blob_garbage_collection_policy: BlobGarbageCollectionPolicy::Force,
+///     blob_garbage_collection_age_cutoff: Some(1.0),
+///     ..CompactRangeOptions::default()
+/// };
+/// db.compact_range_with(None, None, &clean)?;
+/// # outcrop::Result::Ok(())
+/// ```
+///
+/// Source: RocksDB `BlobGarbageCollectionPolicy`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum BlobGarbageCollectionPolicy {
+    /// As `enable_blob_garbage_collection` says.
+    #[default]
+    UseDefault,
+    /// In any case.
+    Force,
+    /// In no case.
+    Disable,
+}
+
+/// Which values a compaction moves out of their blob files, where the column family's options do not decide.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct BlobCollection {
+    /// Whether any.
+    pub policy: BlobGarbageCollectionPolicy,
+    /// Share of the blob files, the oldest first, that values move out of.
+    pub age_cutoff: Option<f64>,
+}
+
 /// How `compact_range` works.
 ///
 /// ```
@@ -36,7 +74,7 @@ pub enum BottommostLevelCompaction {
 /// db.compact_range_with(Some(b"a"), Some(b"f"), &alone)?;
 /// # outcrop::Result::Ok(())
 /// ```
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct CompactRangeOptions {
     /// Whether the last level with data of the range is compacted. Default `Skip`.
     pub bottommost_level_compaction: BottommostLevelCompaction,
@@ -54,6 +92,10 @@ pub struct CompactRangeOptions {
     /// Raises the column family's `full_history_ts_low` to this before, as [`crate::Db::increase_full_history_low`] does: of versions
     /// with older timestamps only the newest of each key stays. The range must then be unbounded. Default `None`.
     pub full_history_low: Option<Timestamp>,
+    /// Whether values move out of old blob files. Default `UseDefault`.
+    pub blob_garbage_collection_policy: BlobGarbageCollectionPolicy,
+    /// Share of the blob files, the oldest first, that they move out of, 0 to 1; `None`: as the option of that name says. Default `None`.
+    pub blob_garbage_collection_age_cutoff: Option<f64>,
 }
 
 impl From<BottommostLevelCompaction> for CompactRangeOptions {
@@ -95,6 +137,8 @@ pub struct ManualCompaction {
     pub path_id: u32,
     /// Threads it may be split over, if the caller says.
     pub max_subcompactions: Option<u32>,
+    /// Which values move out of their blob files.
+    pub blob_collection: BlobCollection,
     /// Set by `disable_manual_compaction`.
     pub canceled: Arc<AtomicBool>,
     /// Versions with timestamps above this are dropped.
@@ -121,6 +165,10 @@ impl ManualCompaction {
             exclusive: options.exclusive_manual_compaction,
             path_id: options.target_path_id,
             max_subcompactions: options.max_subcompactions,
+            blob_collection: BlobCollection {
+                policy: options.blob_garbage_collection_policy,
+                age_cutoff: options.blob_garbage_collection_age_cutoff,
+            },
             canceled: Arc::default(),
             trim: None,
             outcome: Mutex::new(Outcome::Waiting),

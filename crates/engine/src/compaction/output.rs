@@ -17,6 +17,7 @@ use outcrop_base::keys::{Trailer, append_internal_key, split, user_key};
 use outcrop_base::{
     Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, SeqNum, ValueType, wide_columns,
 };
+use outcrop_cache::{Charge, Role};
 use outcrop_env::{DirectIo, OpenWrite};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, Version, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
@@ -115,6 +116,29 @@ pub fn write_tables(
     Ok(Outputs { tables, blob_files, blob_garbage })
 }
 
+/// Takes an entry: internal key and value.
+pub type TakeEntry<'a> = &'a mut dyn FnMut(&[u8], &[u8]) -> Result<()>;
+
+/// Writes the entries that `fill` gives, and range tombstones, into the table `number` as they are: nothing is dropped, and no value leaves
+/// for a blob file.
+///
+/// # Errors
+/// Those of `fill`, and of writing; the file is the caller's then.
+pub fn write_as_is(
+    ctx: &DbContext,
+    cf: &ColumnFamily,
+    plan: &OutputPlan,
+    number: FileNumber,
+    tombstones: Vec<Fragment>,
+    fill: &mut dyn FnMut(TakeEntry<'_>) -> Result<()>,
+) -> Result<TableFile> {
+    let mut blobs = BlobOutput::new(ctx, cf, None, None);
+    let mut table = OpenTable::create(ctx, cf, plan, number)?;
+    fill(&mut |key, value| table.add(key, value, &mut blobs, &|| number))?;
+    RangeOutput::new(tombstones).write_until(&cf.comparator, &mut table, None);
+    table.finish(ctx, cf, plan)
+}
+
 /// Rows that a compaction goes on for once the database closes.
 const ROWS_PER_LOOK: u32 = 256;
 
@@ -184,7 +208,8 @@ fn should_cut(
     {
         return true;
     }
-    if size >= plan.target_file_size {
+    // Tables of a flush, and of level 0, are cut nowhere.
+    if size >= plan.target_file_size || plan.level > 0 && table.is_heavy() {
         return true;
     }
     let target = plan.target_file_size;
@@ -244,7 +269,18 @@ struct OpenTable {
     collectors: Option<Collectors>,
     /// The checksum of the whole file, if the options ask for it.
     checksum: Option<WrittenChecksum>,
+    /// Its memory, if a cache is charged for it, and the part of that which does not grow.
+    charge: Option<(Charge, usize)>,
 }
+
+/// Memory of a table that is written, beside the buffer of its file: blocks, and the state of their compression. An estimate.
+const OUTPUT_BYTES: usize = 1 << 20;
+/// The memory of a table is looked at whenever so many entries were added.
+const ENTRIES_PER_LOOK: u64 = 256;
+/// A table of a compaction ends once what it keeps in memory until then is more than this part of a cache that is charged for it.
+const LARGEST_PART: usize = 32;
+/// The buffer of its file is at most this part.
+const BUFFER_PART: usize = 64;
 
 /// A summary of entries and their order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -270,9 +306,12 @@ impl OpenTable {
         number: FileNumber,
     ) -> Result<OpenTable> {
         let direct = ctx.options.use_direct_io_for_flush_and_compaction;
+        let charge = cf.block_cache.as_ref().and_then(|cache| Charge::of(cache, Role::Jobs));
+        let most = charge.as_ref().map_or(usize::MAX, |charge| charge.cache().capacity() / BUFFER_PART);
+        let buffer_size = (ctx.live.load().writable_file_max_buffer_size as usize).min(most);
         let options = OpenWrite {
             io: if direct { DirectIo::Direct } else { DirectIo::Buffered },
-            buffer_size: ctx.live.load().writable_file_max_buffer_size as usize,
+            buffer_size,
             bytes_per_sync: ctx.live.load().bytes_per_sync,
             ahead: None,
         };
@@ -293,6 +332,8 @@ impl OpenTable {
                 merge_operator_name: cf.merge_operator.as_ref().map(|operator| operator.name().to_string()),
                 db_id: ctx.db_id.clone(),
                 session_id: ctx.session_id.clone(),
+                // As long as nobody sets one, tables do not depend on where they were written.
+                host_id: ctx.options.kept.get("db_host_id").unwrap_or_default().to_string(),
                 file_number: number.0,
                 creation_time: plan.oldest_ancestor_time,
                 oldest_key_time: 0,
@@ -304,6 +345,10 @@ impl OpenTable {
                 external: false,
             },
         );
+        let charge = charge.map(|mut charge| {
+            charge.set(OUTPUT_BYTES + buffer_size);
+            (charge, OUTPUT_BYTES + buffer_size)
+        });
         let reference = (Vec::new(), Vec::new());
         let written = plan.paranoid_checks.then(EntryDigest::default);
         let collectors = Collectors::new(&cf.collectors, cf.id(), Some(plan.level.max(0) as usize));
@@ -316,7 +361,25 @@ impl OpenTable {
             written,
             collectors,
             checksum,
+            charge,
         })
+    }
+
+    /// Charges what it keeps in memory.
+    fn charge_memory(&mut self) {
+        if let Some((charge, buffers)) = &mut self.charge
+            && self.writer.num_entries().is_multiple_of(ENTRIES_PER_LOOK)
+        {
+            charge.set(*buffers + self.writer.memory_usage());
+        }
+    }
+
+    /// True if it should end for the memory that it takes.
+    fn is_heavy(&self) -> bool {
+        let heavy = |(charge, buffers): &(Charge, usize)| {
+            charge.bytes() > buffers + charge.cache().capacity() / LARGEST_PART
+        };
+        self.charge.as_ref().is_some_and(heavy)
     }
 
     /// Adds an entry, its value to a blob file if it is large.
@@ -328,6 +391,7 @@ impl OpenTable {
         blobs: &mut BlobOutput<'_>,
         reserve: ReserveFile<'_>,
     ) -> Result<()> {
+        self.charge_memory();
         let value_type = key[key.len() - Trailer::LEN];
         if value_type == ValueType::BlobIndex as u8 {
             let number = blobs.refer(user_key(key), value)?;
@@ -417,6 +481,8 @@ impl OpenTable {
         file.unique_id = Some(summary.unique_id);
         file.oldest_blob_file = self.oldest_blob_file;
         file.marked_for_compaction = collected.needs_compaction;
+        let levels = plan.version.as_ref().map_or(0, |version| version.levels.len());
+        file.runtime.placement.set_in_last_level(plan.level + 1 == levels as i32);
         ctx.file_added(file.path(&ctx.path), file.size);
         if plan.level >= 0 {
             // A flush is installed before writes stop.

@@ -95,7 +95,7 @@ pub fn delete_files_in_ranges(
         let mut state = jobs.versions.state.lock();
         let cf_state = state.cf_mut(cf)?;
         let inside = |file: &Arc<TableFile>| {
-            !cf_state.busy.contains(&file.number)
+            !cf_state.is_taken(file.number)
                 && ranges
                     .iter()
                     .any(|range| contains(&cf.rows, range, range_end == RangeEnd::Inclusive, file))
@@ -108,7 +108,9 @@ pub fn delete_files_in_ranges(
             .collect();
         // No compaction takes them from here on.
         let numbers = found.iter().flat_map(|level| &level.files).map(|file| file.number);
-        cf_state.busy.extend(numbers);
+        for number in numbers {
+            cf_state.take_table(number);
+        }
         found
     };
     if taken.is_empty() {
@@ -187,6 +189,10 @@ pub fn compact_files(
         let path_id = wanted.output_path_id.unwrap_or(0);
         paths::check_path(&options, path_id)?;
         let inputs = widened(&input, files, output_level)?;
+        let wanted_tables = inputs.iter().flat_map(|level| level.files.iter().map(|file| file.number));
+        if let Some(error) = cf_state.quarantine_error(wanted_tables) {
+            return Err(error);
+        }
         let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
         let range = pick::key_range(&cf.rows, &all).unwrap_or_default();
         let between = inputs[0].level + 1..=output_level;
@@ -412,7 +418,7 @@ fn widened(input: &PickInput<'_>, files: &[u64], output_level: usize) -> Result<
         };
         inputs.extend(level_files(number, here));
     }
-    if inputs.iter().any(|level| input.any_busy(&level.files)) {
+    if inputs.iter().any(|level| level.files.iter().any(|file| input.is_taken(file))) {
         return Err(Error::new(ErrorKind::Aborted, "a table is being compacted already"));
     }
     Ok(inputs)

@@ -12,6 +12,7 @@ use crate::context::DbContext;
 use crate::event_log;
 use crate::events::compaction::ReportedCompaction;
 use crate::info_log::log_line;
+use crate::input_counts;
 use crate::jobs::JobContext;
 use crate::panic::caught;
 use crate::paths;
@@ -21,7 +22,7 @@ use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_manifest::{TableFile, VersionEdit};
-use outcrop_monitor::Ticker;
+use outcrop_monitor::{Purpose, Ticker};
 use outcrop_options::Prepopulate;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -72,12 +73,14 @@ pub fn run_telling(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
 }
 
 fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
+    let _reading = Purpose::Compaction.begin();
     let start = jobs.ctx.env.clock.monotonic_nanos();
     // Relaxed: this thread, or the one that started it, gave it.
     let number = job.job_id.load(Ordering::Relaxed) as u64;
     event_log::compaction_started(&jobs.ctx, number, job);
     let pending = Arc::new(PendingOutputs::new(&jobs.ctx));
     let mut written = write_parts(jobs, job, &pending)?;
+    input_counts::check_compaction(&jobs.ctx, job, written.records.records_in)?;
     let outputs = open_outputs(&jobs.ctx, job, std::mem::take(&mut written.tables))?;
     let compaction = &job.compaction;
     let (records_in, records_out) = (written.records.records_in, written.records.records_out);

@@ -34,6 +34,7 @@
 
 use super::blobs::{BlobInput, BlobMeter};
 use super::stamps::{StampRules, forget_timestamp};
+use crate::read::counts;
 use crate::read::merge::{Base, MergeOperands, Merged};
 use crate::read::merging_iter::MergingIter;
 use crate::snapshots::LiveSnapshots;
@@ -43,6 +44,7 @@ use outcrop_base::{
     ValueType, wide_columns,
 };
 use outcrop_manifest::TableFile;
+use outcrop_monitor::{Monitor, Watch};
 use std::borrow::Cow;
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -68,6 +70,8 @@ pub struct DropRules {
     pub range: KeyRange,
     /// If keys have user-defined timestamps.
     pub stamps: Option<StampRules>,
+    /// Counts the work of the merge operator.
+    pub monitor: Monitor,
 }
 
 impl DropRules {
@@ -83,6 +87,7 @@ impl DropRules {
             blobs: None,
             range: KeyRange::default(),
             stamps: None,
+            monitor: Monitor::none(),
         }
     }
 }
@@ -138,6 +143,7 @@ pub struct CompactionStream {
     filter: Option<(Arc<dyn CompactionFilter>, usize)>,
     blobs: Option<BlobInput>,
     stamps: Option<StampRules>,
+    monitor: Monitor,
     /// The input stands on the newest version of `user_key`.
     is_newest: bool,
     /// User key of the last entry looked at.
@@ -154,6 +160,8 @@ pub struct CompactionStream {
     value: Vec<u8>,
     /// Numbers so far.
     pub stats: StreamStats,
+    /// Bytes of the entries read so far, keys and values, if somebody wants to know.
+    pub payload: Option<u64>,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -195,6 +203,7 @@ impl CompactionStream {
             filter: rules.filter,
             blobs: rules.blobs,
             stamps: rules.stamps,
+            monitor: rules.monitor,
             is_newest: false,
             user_key: Vec::new(),
             has_user_key: false,
@@ -205,6 +214,7 @@ impl CompactionStream {
             key: Vec::new(),
             value: Vec::new(),
             stats: StreamStats::default(),
+            payload: None,
         }
     }
 
@@ -606,8 +616,13 @@ impl CompactionStream {
             // The filter took them all; the base is looked at on its own.
             return Ok(());
         }
+        let watching = self.monitor.begin();
+        let watch = Watch::from(&watching);
         if let (Some(operator), None) = (&self.merge_operator, &base) {
-            operands.combine(&**operator, &self.user_key);
+            counts::merging(watch, || {
+                operands.combine(&**operator, &self.user_key);
+                Ok(())
+            })?;
         }
         let (Some(operator), Some(base)) = (&self.merge_operator, &base) else {
             // Every operand stays, and so does what they apply to.
@@ -617,7 +632,8 @@ impl CompactionStream {
             self.hiding_stripe = None;
             return Ok(());
         };
-        let (value_type, merged) = match operands.apply(Some(&**operator), &self.user_key, base)? {
+        let apply = || operands.apply(Some(&**operator), &self.user_key, base);
+        let (value_type, merged) = match counts::merging(watch, apply)? {
             Merged::Entity(entity) => (ValueType::WideColumnEntity, entity),
             Merged::Plain(value) => (ValueType::Value, value),
         };
@@ -647,6 +663,9 @@ impl CompactionStream {
                     blobs.read.count(user_key, index).map(|_| ())
                 })?;
             }
+        }
+        if let Some(bytes) = &mut self.payload {
+            *bytes += (self.input.key().len() + self.input.value().len()) as u64;
         }
         self.input.next();
         self.stats.records_in += 1;

@@ -23,7 +23,7 @@ use crate::table_cache::TableCache;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
-use outcrop_monitor::IoStats;
+use outcrop_monitor::{IoStats, Purpose};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -179,7 +179,7 @@ fn run_parts(
         let (ctx_of_thread, cf, pending) = (ctx.clone(), job.cf.clone(), pending.clone());
         let result = slot.clone();
         let task = Box::new(move || {
-            let _on_job = OnJob::of(&ctx_of_thread);
+            let (_on_job, _reading) = (OnJob::of(&ctx_of_thread), Purpose::Compaction.begin());
             let output = caught("subcompaction", || part.run(&ctx_of_thread, &cf, &pending));
             *result.lock() = Some(output);
         });

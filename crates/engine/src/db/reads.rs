@@ -9,7 +9,7 @@ use crate::read::view::ReadView;
 use crate::read::{counts, get, multi_get, one_moment, tier};
 use crate::superversion::SuperVersion;
 use outcrop_base::Result;
-use outcrop_monitor::Watch;
+use outcrop_monitor::{Asked, Counting, HistogramKind, Watch};
 
 /// # Reading
 ///
@@ -28,11 +28,11 @@ impl Db {
         cf: &'v ColumnFamily,
         sources: &'v SuperVersion,
         options: &'v ReadOptions,
-        watch: Watch<'v>,
+        (counting, watch): (Counting<'v>, Watch<'v>),
     ) -> Result<ReadView<'v>> {
         self.core.ctx.check_owns(cf)?;
         let seq = options.seq(&self.core.snapshots, || self.core.versions.visible_seq())?;
-        Ok(ReadView { tables: &self.core.ctx.tables, cf, sources, seq, options, watch })
+        Ok(ReadView { tables: &self.core.ctx.tables, cf, sources, seq, options, counting, watch })
     }
 
     shorter_forms! {
@@ -65,18 +65,25 @@ impl Db {
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
         // One branch for all that most reads do not have.
-        if self.core.ctx.monitor.is_asked()
-            | cf.has_timestamps()
-            | options.timestamp.is_some()
-            | (options.tier == ReadTier::Persisted)
-        {
-            return self.get_with_more(cf, key, options);
-        }
+        let is_plain =
+            !(cf.has_timestamps() | options.timestamp.is_some() | (options.tier == ReadTier::Persisted));
+        let stats = match self.core.ctx.monitor.asked() {
+            Asked::Nobody if is_plain => None,
+            Asked::Counts(stats) if is_plain => Some(stats),
+            _ => return self.get_with_more(cf, key, options),
+        };
         let sources = cf.superversion.load();
-        get::get_plain(&self.view(cf, &sources, options, Watch::OFF)?, key)
+        Counting::of(stats, |counting| {
+            let found = get::get_plain(&self.view(cf, &sources, options, (counting, Watch::OFF))?, key);
+            if let Some(stats) = stats {
+                let value = found.as_ref().ok().and_then(Option::as_ref);
+                counts::key_read(stats, value.map(PinnedValue::size_bytes));
+            }
+            found
+        })
     }
 
-    /// Of a read that is counted, of keys with timestamps, or of what is durable alone.
+    /// Of a read that is measured, of keys with timestamps, or of what is durable alone.
     #[cold]
     fn get_with_more(
         &self,
@@ -84,16 +91,38 @@ impl Db {
         key: &[u8],
         options: &ReadOptions,
     ) -> Result<Option<PinnedValue>> {
-        let watching = self.core.ctx.monitor.begin();
+        let monitor = &self.core.ctx.monitor;
+        if let Asked::Times(stats) = monitor.asked() {
+            let began = monitor.clock.monotonic_nanos();
+            let found =
+                Counting::of(Some(stats), |counting| self.get_any(cf, key, options, (counting, Watch::OFF)));
+            let value = found.as_ref().ok().and_then(Option::as_ref);
+            counts::key_read(stats, value.map(PinnedValue::size_bytes));
+            let nanos = monitor.clock.monotonic_nanos().saturating_sub(began);
+            stats.record_time(HistogramKind::DbGet, nanos / 1000);
+            return found;
+        }
+        let watching = monitor.begin();
         let watch = Watch::from(&watching);
         let timer = watch.stats_timer();
+        let found = watch.counted(|counting| self.get_any(cf, key, options, (counting, watch)));
+        let value = found.as_ref().ok().and_then(Option::as_ref);
+        counts::key_read_watched(watch, timer, value.map(PinnedValue::size_bytes));
+        found
+    }
+
+    #[inline(never)]
+    fn get_any(
+        &self,
+        cf: &ColumnFamilyHandle,
+        key: &[u8],
+        options: &ReadOptions,
+        counted: (Counting<'_>, Watch<'_>),
+    ) -> Result<Option<PinnedValue>> {
         let all = cf.superversion.load();
         let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
         let sources = some.as_ref().unwrap_or(&all);
-        let found = get::get(&self.view(cf, sources, options, watch)?, key);
-        let value = found.as_ref().ok().and_then(Option::as_ref);
-        counts::key_read(watch, timer, value.map(|value| value.len()));
-        found
+        get::get(&self.view(cf, sources, options, counted)?, key)
     }
 
     /// The value of each of `keys`, all as of one moment. Much faster than as many [`Db::get`]: the keys wait for memory and for the
@@ -142,12 +171,12 @@ impl Db {
         let all = cf.superversion.load();
         let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
         let sources = some.as_ref().unwrap_or(&all);
-        let results = match self.view(cf, sources, options, watch) {
+        let results = watch.counted(|counting| match self.view(cf, sources, options, (counting, watch)) {
             Ok(view) => multi_get::multi_get(&view, keys),
             Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
-        };
+        });
         if watch.is_on() {
-            counts::keys_read(watch, timer, &results, |value| value.len());
+            counts::keys_read(watch, timer, &results, PinnedValue::size_bytes);
         }
         results
     }
@@ -202,11 +231,13 @@ impl Db {
         let all = cf.superversion.load();
         let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
         let sources = some.as_ref().unwrap_or(&all);
-        let found = get::get_entity(&self.view(cf, sources, options, watch)?, key.as_ref());
+        let found = watch.counted(|counting| {
+            get::get_entity(&self.view(cf, sources, options, (counting, watch))?, key.as_ref())
+        });
         if watch.is_on() {
             let bytes =
                 |columns: &WideColumns| columns.iter().map(|(name, value)| name.len() + value.len()).sum();
-            counts::key_read(watch, timer, found.as_ref().ok().and_then(Option::as_ref).map(bytes));
+            counts::key_read_watched(watch, timer, found.as_ref().ok().and_then(Option::as_ref).map(bytes));
         }
         found
     }

@@ -18,7 +18,7 @@ use crate::superversion::SuperVersion;
 use crate::write::options::WriteOptions;
 use outcrop_base::timestamp::TIMESTAMP_LEN;
 use outcrop_base::{Error, Result, Timestamp};
-use outcrop_monitor::Watch;
+use outcrop_monitor::{Counting, Watch};
 
 /// # User-defined timestamps
 ///
@@ -156,9 +156,11 @@ impl Db {
         let all = cf.superversion.load();
         let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
         let sources = some.as_ref().unwrap_or(&all);
-        let found = stamped::get(&self.view_of_versions(cf, sources, options, watch)?, key.as_ref());
+        let found = watch.counted(|counting| {
+            stamped::get(&self.view_of_versions(cf, sources, options, (counting, watch))?, key.as_ref())
+        });
         let version = found.as_ref().ok().and_then(Option::as_ref);
-        counts::key_read(watch, timer, version.map(|(value, _)| value.len()));
+        counts::key_read_watched(watch, timer, version.map(|(value, _)| value.len()));
         found
     }
 
@@ -178,10 +180,11 @@ impl Db {
         let all = cf.superversion.load();
         let some = tier::of_lookups(&self.core.ctx, cf, &all, options);
         let sources = some.as_ref().unwrap_or(&all);
-        let results: Vec<_> = match self.view_of_versions(cf, sources, options, watch) {
-            Ok(view) => keys.iter().map(|key| stamped::get(&view, key)).collect(),
-            Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
-        };
+        let results: Vec<_> =
+            watch.counted(|counting| match self.view_of_versions(cf, sources, options, (counting, watch)) {
+                Ok(view) => keys.iter().map(|key| stamped::get(&view, key)).collect(),
+                Err(error) => keys.iter().map(|_| Err(error.clone())).collect(),
+            });
         counts::keys_read(watch, timer, &results, |(value, _)| value.len());
         results
     }
@@ -191,9 +194,9 @@ impl Db {
         cf: &'v ColumnFamilyHandle,
         sources: &'v SuperVersion,
         options: &'v ReadOptions,
-        watch: Watch<'v>,
+        counted: (Counting<'v>, Watch<'v>),
     ) -> Result<ReadView<'v>> {
-        let view = self.view(cf, sources, options, watch)?;
+        let view = self.view(cf, sources, options, counted)?;
         if cf.has_timestamps() { Ok(view) } else { Err(no_timestamps(cf)) }
     }
 

@@ -31,6 +31,8 @@ pub enum FlushReason {
     ErrorRecovery = 11,
     /// The WALs are larger than allowed.
     WalFull = 13,
+    /// A memtable has as many range deletions as it may.
+    MemtableMaxRangeDeletions = 15,
 }
 
 /// Why tables are compacted. The numbers are RocksDB's.

@@ -35,6 +35,8 @@ pub enum Event<'a> {
     MemTableSealed(&'a MemTableInfo),
     /// A file is found to be damaged.
     DamageFound(&'a DamageInfo),
+    /// A file cannot be read.
+    UnreadableFound(&'a DamageInfo),
 }
 
 /// Receives every event. It catches its own panics.

@@ -74,11 +74,23 @@ fn an_attempt_is_taken_once() {
 }
 
 #[test]
-fn a_refused_writer_gets_the_error_or_is_told_of_the_closing() {
+fn a_refused_writer_gets_the_error_or_is_told_of_the_closing_and_goes_on_after_resuming() {
     let parts = Parts::new();
-    assert_eq!(parts.versions.refusal().kind(), ErrorKind::ShutdownInProgress);
+    let refusal = || parts.versions.refusal().map(|error| error.kind());
+    assert_eq!(refusal(), None);
+    parts.versions.refuse_writes(true);
+    assert_eq!(refusal(), Some(ErrorKind::ShutdownInProgress));
     parts.versions.fail_writes(io(EIO));
-    assert_eq!(parts.versions.refusal().kind(), ErrorKind::IoError);
+    assert_eq!(refusal(), Some(ErrorKind::IoError));
+    // As `stopping::resume` does: the error goes first, and then writes go on.
+    {
+        let mut state = parts.versions.state.lock();
+        (state.background_error, state.severity, state.resuming) = (None, None, true);
+    }
+    assert_eq!(refusal(), None, "it was not closed");
+    parts.versions.state.lock().resuming = false;
+    parts.versions.refuse_writes(false);
+    assert_eq!(refusal(), None);
 }
 
 #[test]

@@ -22,6 +22,9 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
     }
     let mut descriptor = descriptor.clone();
     check_column_family_options(&descriptor, &core.ctx.options)?;
+    if let Some(budget) = &core.ctx.objects.memory_budget {
+        budget.govern(&mut descriptor)?;
+    }
     add_default_cache(&mut descriptor);
     resolve_objects(&mut descriptor)?;
     for correction in sanitize_column_family(&mut descriptor, &core.ctx.options) {
@@ -67,7 +70,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
         registry.insert(id, handle.clone());
     });
     drop(writing);
-    handle.block_cache.iter().for_each(|cache| core.ctx.background.watch_growth(cache));
+    handle.caches().for_each(|cache| core.ctx.background.watch_growth(cache));
     log_line!(core.ctx, "created column family {} ({id})", descriptor.name);
     options_file::note(core);
     Ok(handle)

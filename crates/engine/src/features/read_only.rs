@@ -13,10 +13,11 @@ use crate::in_force::{OptionsInForce, in_force, memtable_pool};
 use crate::info_log::InfoLog;
 use crate::jobs::LogObserver;
 use crate::manifest_file::Manifest;
-use crate::recovery::{self, ManifestStamp, Recovered};
+use crate::objects::DbObjects;
+use crate::recovery::{self, Families, ManifestStamp, Recovered};
 use crate::write::wal::Wal;
 use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_env::{Env, WriteFile};
+use outcrop_env::{Env, RateLimiter, WriteFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{ManifestWriter, WalSet};
 use outcrop_memtable::MemTablePool;
@@ -73,6 +74,7 @@ pub fn open(
     options: DbOptions,
     env: Env,
     column_families: Vec<ColumnFamilyDescriptor>,
+    limiter: Option<Arc<RateLimiter>>,
     (error_if_wal_file_exists, statistics): (bool, Option<Arc<Statistics>>),
 ) -> Result<(Arc<Core>, Secondary)> {
     let OptionsInForce { db: options, descriptors, .. } = in_force(path, options, column_families)?;
@@ -84,8 +86,10 @@ pub fn open(
     if error_if_wal_file_exists {
         refuse_wals(path, &options, &env)?;
     }
-    let pool = memtable_pool(&descriptors, None);
-    let recovered = recover(path, &options, &env, &descriptors, &pool, statistics.as_ref())?;
+    // Nothing is written: of the objects that databases share no other is of use.
+    let objects = DbObjects { rate_limiter: limiter, ..DbObjects::default() };
+    let pool = memtable_pool(&descriptors, &objects);
+    let recovered = recover(path, &options, &env, &descriptors, &pool, (&objects, statistics.as_ref()))?;
     // Nothing is created here, whatever `create_missing_column_families` says.
     if let Some(missing) = recovered.to_create.first() {
         return Err(Error::invalid_argument(format!("Column family not found: {}", missing.name)));
@@ -94,7 +98,7 @@ pub fn open(
     let log = InfoLog::none(&env);
     let next_file = recovered.next_file_number;
     let ctx = DbContext::new(env, path.to_path_buf(), options, identity, log, pool, next_file);
-    let ctx = Arc::new(ctx.counted_by(statistics));
+    let ctx = Arc::new(ctx.with_objects(objects).counted_by(statistics));
     let Recovered { mut state, last_seq, .. } = recovered;
     for cf in state.column_families.values_mut() {
         cf.install_superversion();
@@ -117,13 +121,13 @@ fn recover(
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
     pool: &Arc<MemTablePool>,
-    statistics: Option<&Arc<Statistics>>,
+    (objects, statistics): (&DbObjects, Option<&Arc<Statistics>>),
 ) -> Result<Recovered> {
     let mut attempt = 1;
     loop {
         let before = ManifestStamp::of(path, env)?;
         let recovered =
-            recovery::recover(path, options, env, descriptors, pool, (recovery::Families::Some, statistics));
+            recovery::recover(path, options, env, descriptors, pool, (Families::Some, objects, statistics));
         // A file goes only after the MANIFEST has changed. A WAL may be ended before that.
         match recovered {
             Err(error)
@@ -156,9 +160,9 @@ fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
 /// See [`crate::Db::try_catch_up_with_primary`].
 pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
     let ctx = &core.ctx;
-    let statistics = ctx.monitor.statistics.as_ref();
+    let how = (&ctx.objects, ctx.monitor.statistics.as_ref());
     let recovered =
-        recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool, statistics)?;
+        recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool, how)?;
     let mut state = core.versions.state.lock();
     // Before the views: readers load a view before the number, and a newer view may no
     // longer have what an older number saw. An older view has nothing the newer number shows besides.

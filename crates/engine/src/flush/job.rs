@@ -18,6 +18,7 @@ use crate::event_log;
 use crate::events::flush::{Flushed, ReportedFlush};
 use crate::events::reasons::FlushReason;
 use crate::info_log::{LogLevel, log_at, log_line};
+use crate::input_counts;
 use crate::jobs::JobContext;
 use crate::paths;
 use crate::pending_outputs::PendingOutputs;
@@ -28,11 +29,13 @@ use crate::state::{CfState, DbState};
 use crate::stats::LevelStats;
 use crate::table_cache;
 use crate::version_set::VersionSet;
-use outcrop_base::{CfId, Error, Fragments, Result};
+use outcrop_base::keys::Trailer;
+use outcrop_base::{CfId, Error, Fragment, Fragments, Result};
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
-use outcrop_monitor::{HistogramKind, Ticker, Watch};
+use outcrop_monitor::{HistogramKind, Purpose, Ticker, Watch};
 use outcrop_options::{Prepopulate, derive};
+use outcrop_table::TableProperties;
 use std::cell::Cell;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -106,6 +109,7 @@ fn write_part(
 ) -> Result<(FlushedFiles, LevelStats)> {
     let start = jobs.ctx.env.clock.monotonic_nanos();
     let cpu_start = jobs.ctx.env.clock.thread_cpu_nanos();
+    let _reading = Purpose::Flush.begin();
     let memtables: Vec<&Arc<MemTable>> = part.memtables.iter().map(|sealed| &sealed.memtable).collect();
     event_log::flush_started(&jobs.ctx, job_id, part.cf.name(), &memtables);
     // The table is the first file to be numbered.
@@ -128,7 +132,7 @@ fn write_part(
     };
     part.cf.stats.record_flush(&stats);
     let reason = part.memtables.last().map(|sealed| sealed.reason).unwrap_or_default();
-    count(&jobs.ctx, &memtables, reason, &stats);
+    count(&jobs.ctx, &memtables, reason, &stats, written.payload);
     Ok((written, stats))
 }
 
@@ -145,10 +149,18 @@ fn log_finished(ctx: &DbContext, part: &FlushPart, stats: &LevelStats, job_id: u
     );
 }
 
-fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], reason: FlushReason, stats: &LevelStats) {
+fn count(
+    ctx: &DbContext,
+    memtables: &[&Arc<MemTable>],
+    reason: FlushReason,
+    stats: &LevelStats,
+    payload: Payload,
+) {
     let watching = ctx.monitor.begin();
     let Some(counted) = Watch::from(&watching).stats() else { return };
     counted.count(Ticker::FlushWriteBytes, stats.bytes_written);
+    counted.count(Ticker::MemtablePayloadBytesAtFlush, payload.bytes);
+    counted.count(Ticker::MemtableGarbageBytesAtFlush, payload.garbage);
     counted.record_time(HistogramKind::FlushTime, stats.micros);
     let sum = |of: fn(&MemTable) -> u64| memtables.iter().map(|memtable| of(memtable)).sum();
     let memory = sum(|memtable| memtable.memory_usage() as u64);
@@ -161,6 +173,9 @@ fn count(ctx: &DbContext, memtables: &[&Arc<MemTable>], reason: FlushReason, sta
         FlushReason::WriteBufferManager => {
             counted.count(Ticker::FlushReasonWriteBufferManager, 1);
             counted.record(HistogramKind::FlushWriteBufferManagerMemtableMemoryBytes, memory);
+        }
+        FlushReason::MemtableMaxRangeDeletions => {
+            counted.count(Ticker::FlushReasonMemtableMaxRangeDeletions, 1);
         }
         _ => {}
     }
@@ -227,6 +242,29 @@ pub struct FlushedFiles {
     pub tables: Vec<Arc<TableFile>>,
     /// Blob files it refers to.
     pub blob_files: Vec<Arc<BlobFile>>,
+    payload: Payload,
+}
+
+/// Bytes of keys and values that memtables had, where somebody counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Payload {
+    bytes: u64,
+    /// Those that are not in the table.
+    garbage: u64,
+}
+
+impl Payload {
+    /// Of memtables that `stream` has read and that became a table. None where the table has more than they had, as merged values may.
+    ///
+    /// Source: RocksDB `db/builder.cc`, `BuildTable`.
+    fn of(stream: &CompactionStream, table: &TableProperties) -> Payload {
+        let Some(entries) = stream.payload else { return Payload::default() };
+        let of_range =
+            |range: &Fragment| range.seqs.len() * (range.begin.len() + Trailer::LEN + range.end.len());
+        let bytes = entries + stream.kept_tombstones().iter().map(of_range).sum::<usize>() as u64;
+        let garbage = bytes.checked_sub(table.raw_key_size + table.raw_value_size);
+        garbage.map_or(Payload::default(), |garbage| Payload { bytes, garbage })
+    }
 }
 
 impl FlushedFiles {
@@ -251,8 +289,10 @@ pub fn write_l0(
     let tombstones: Vec<_> = memtables.iter().flat_map(|memtable| memtable.range_tombstones()).collect();
     let tombstones = Fragments::union(tombstones.iter().map(|set| &**set), &cf.comparator);
     let stamps = StampRules::of(cf, None);
-    let rules = DropRules { stamps, ..DropRules::for_flush(snapshots, tombstones) };
+    let monitor = ctx.monitor.clone();
+    let rules = DropRules { stamps, monitor, ..DropRules::for_flush(snapshots, tombstones) };
     let mut stream = CompactionStream::new(input, cf.comparator.clone(), cf.merge_operator.clone(), rules);
+    stream.payload = ctx.monitor.is_asked().then_some(0);
     let options = cf.options.load();
     let plan = OutputPlan {
         epoch,
@@ -274,16 +314,19 @@ pub fn write_l0(
         canceled: None,
     };
     let outputs = write_tables(ctx, cf, plan, &mut stream, reserve)?;
+    input_counts::check_flush(ctx, memtables, stream.stats.records_in)?;
     let tables: Vec<Arc<TableFile>> = outputs.tables.into_iter().map(Arc::new).collect();
     ctx.env.fs.sync_dir(&paths::directory_of(ctx, cf, 0))?;
+    let mut payload = Payload::default();
     for file in &tables {
         file.runtime.from_flush.store(true, Ordering::Relaxed);
         let table = ctx.tables.open(cf, file)?;
+        payload = Payload::of(&stream, table.properties());
         if options.table.prepopulate_block_cache != Prepopulate::Disable {
             table_cache::warm(&table)?;
         }
     }
-    Ok(FlushedFiles { tables, blob_files: outputs.blob_files })
+    Ok(FlushedFiles { tables, blob_files: outputs.blob_files, payload })
 }
 
 #[cfg(test)]

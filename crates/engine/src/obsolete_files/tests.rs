@@ -127,8 +127,8 @@ fn files_set_aside_go_unless_a_version_has_them() {
     let stray = parts.ctx.new_file_number();
     let path = file_name::table(&parts.ctx.path, stray);
     parts.ctx.env.fs.create(&path, OpenWrite::default()).unwrap().close().unwrap();
-    parts.ctx.quarantined.lock().extend([live, stray]);
-    remove_quarantined(&parts.versions);
+    parts.ctx.doubtful_outputs.lock().extend([live, stray]);
+    remove_doubtful_outputs(&parts.versions);
     assert_eq!(parts.files(".sst"), [format!("{:06}.sst", live.0)]);
 }
 

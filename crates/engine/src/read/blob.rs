@@ -1,4 +1,4 @@
-//! Values that are not in tables: reading them from blob files, through the block cache.
+//! Values that are not in tables: reading them from blob files, through a cache: `blob_cache`, or the block cache.
 //!
 //! Concurrency: a blob file is opened by the first reader that needs it and stays open as long as a version holds it.
 
@@ -7,6 +7,7 @@ use crate::column_family::ColumnFamily;
 use crate::table_cache::TableCache;
 use outcrop_base::{Error, Result};
 use outcrop_cache::{Cache, CacheKey, Kind, Priority};
+use outcrop_env::IoKind;
 use outcrop_manifest::{BlobFile, BlobFiles, FileNumber};
 use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Watch};
 use outcrop_table::Loading;
@@ -34,9 +35,8 @@ pub fn fetch(
     let watching = tables.monitor().begin();
     let watch = Watch::from(&watching);
     let file = find(files, index.file_number)?;
-    let clock = &*tables.monitor().clock;
-    let Some(cache) = &cf.block_cache else {
-        loading.check_load(clock)?;
+    let Some(cache) = cf.cache_of_blobs() else {
+        begin_load(tables, loading, user_key, &index)?;
         return Ok(PinnedValue::owned(read(tables, cf, file, user_key, &index, watch)?));
     };
     let file_id = *file.cache_file_id.get_or_init(Cache::new_file_id);
@@ -49,7 +49,7 @@ pub fn fetch(
         return Ok(PinnedValue::in_block(&found, &found));
     }
     watch.count(Ticker::BlobDbCacheMiss, 1);
-    loading.check_load(clock)?;
+    begin_load(tables, loading, user_key, &index)?;
     let value = read(tables, cf, file, user_key, &index, watch)?;
     if !loading.keeps() || value.is_empty() {
         return Ok(PinnedValue::owned(value));
@@ -73,6 +73,15 @@ pub fn find(files: &BlobFiles, number: FileNumber) -> Result<&BlobFile> {
     })
 }
 
+/// Asked before the value is read from its file.
+fn begin_load(tables: &TableCache, loading: Loading, user_key: &[u8], index: &BlobIndex) -> Result<()> {
+    loading.check_load(&*tables.monitor().clock)?;
+    if let Some(pace) = loading.pace(tables.pace()) {
+        pace.request(record_len(user_key.len(), index.size), IoKind::Read);
+    }
+    Ok(())
+}
+
 fn read(
     tables: &TableCache,
     cf: &ColumnFamily,
@@ -90,6 +99,9 @@ fn read(
     // The whole record is read, for the checksums are of it.
     let bytes = record_len(user_key.len(), index.size);
     watch.count(Ticker::BlobDbBlobFileBytesRead, bytes);
+    // As in RocksDB: a blob file is of no level.
+    watch.count(Ticker::NonLastLevelReadCount, 1);
+    watch.count(Ticker::NonLastLevelReadBytes, bytes);
     watch.perf(PerfMetric::BlobReadCount, 1);
     watch.perf(PerfMetric::BlobReadByte, bytes);
     Ok(value)

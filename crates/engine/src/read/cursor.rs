@@ -25,7 +25,7 @@ use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Error, Result, SeqNum, ValueType, wide_columns};
 use outcrop_cache::Pinned;
 use outcrop_manifest::TableFile;
-use outcrop_monitor::Watch;
+use outcrop_monitor::{Ticker, Watch};
 use outcrop_table::{Loading, TableIterOptions};
 use prefix::PrefixMode;
 use std::borrow::Cow;
@@ -444,8 +444,12 @@ impl Cursor {
             Position::Invalid => panic!("next() of an iterator that is not valid"),
         }
         self.find_forward(true);
-        if self.tally.is_some() {
-            self.count(Moved::Next);
+        if let Some(tally) = &mut self.tally {
+            // Of nearly every step no more is to be counted.
+            let is_plain = self.position == Position::AtEntry && self.shape == Shape::Plain;
+            if !is_plain || !tally.stepped(|| self.key.len() + self.merged.value_len()) {
+                self.count(Moved::Next);
+            }
         }
     }
 
@@ -471,8 +475,15 @@ impl Cursor {
             Ok(skipped) => self.find_backward(skipped),
             Err(error) => (self.position, self.status) = (Position::Invalid, Err(error)),
         }
-        if self.tally.is_some() {
-            self.count(Moved::Prev);
+        if let Some(tally) = &mut self.tally {
+            let held = self
+                .held
+                .as_ref()
+                .filter(|_| self.shape == Shape::Held && self.position != Position::Invalid);
+            let counted = held.is_some_and(|held| tally.stepped_back(|| self.key.len() + held.value.len()));
+            if !counted {
+                self.count(Moved::Prev);
+            }
         }
     }
 
@@ -611,9 +622,12 @@ impl Cursor {
         }
     }
 
-    fn count_reseek(&mut self) {
-        if let Some(tally) = &mut self.tally {
-            tally.reseeks += 1;
+    /// Rare enough to be told at once, as RocksDB does.
+    fn count_reseek(&self) {
+        if self.tally.is_some()
+            && let Some(statistics) = &self.ctx.monitor.statistics
+        {
+            statistics.count(Ticker::NumberOfReseeksInIteration, 1);
         }
     }
 

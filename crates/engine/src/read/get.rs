@@ -16,11 +16,10 @@ use outcrop_base::{Comparator, Error, Fragments, LookupKey, Result, SeqNum, Valu
 use outcrop_cache::Pinned;
 use outcrop_manifest::{Level, TableFile, Version};
 use outcrop_memtable::MemTable;
-use outcrop_monitor::{PerfMetric, Watch};
-use outcrop_table::{Loading, Reading, TableReader};
+use outcrop_monitor::{Counting, PerfMetric, ReadCount, Watch};
+use outcrop_table::{Reading, TableReader};
 use std::cmp::Ordering;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 /// The value of `key`, or `None`.
 pub fn get(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
@@ -33,8 +32,10 @@ pub fn get(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
 /// The same, where the caller knows that keys have no timestamps and that the options have none.
 pub fn get_plain(view: &ReadView<'_>, key: &[u8]) -> Result<Option<PinnedValue>> {
     debug_assert!(!view.is_stamped());
-    let fetch = |index: &[u8]| view.fetch(key, index);
-    look_up(view, key)?.map(|found| found.value(fetch)).transpose()
+    let lookup_key = LookupKey::new(key);
+    let mut lookup = Lookup::of(view, &lookup_key);
+    ask(view, &mut lookup)?;
+    lookup.finish_value(view)
 }
 
 /// The columns of `key`; see [`crate::Db::get_entity_cf`].
@@ -71,49 +72,43 @@ pub fn plain_value(view: &ReadView<'_>, key: &[u8], in_memory: bool) -> Result<O
     }
 }
 
-/// Two copies: one that counts, and one in which nothing is left of it.
-#[inline]
 fn look_up(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
-    if view.watch.is_on() { look_up_counted(view, key) } else { look_up_watched::<false>(view, key) }
-}
-
-#[inline(never)]
-fn look_up_counted(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
-    look_up_watched::<true>(view, key)
-}
-
-#[inline]
-fn look_up_watched<const WATCHED: bool>(view: &ReadView<'_>, key: &[u8]) -> Result<Option<FoundValue>> {
     let lookup_key = LookupKey::new(key);
     let mut lookup = Lookup::of(view, &lookup_key);
-    if WATCHED {
-        let timer = view.watch.perf_timer();
-        lookup.memtables(view.sources);
-        counts::memtables(view.watch, timer, lookup.is_decided(), lookup.asked(view.sources));
+    ask(view, &mut lookup)?;
+    lookup.finish(view, |index: &[u8]| view.fetch(key, index))
+}
+
+/// Asks the sources, until the lookup is decided.
+#[inline(always)]
+fn ask(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
+    if view.watch.is_on() {
+        lookup.watched_memtables(view);
     } else {
         lookup.memtables(view.sources);
     }
-    if !lookup.is_decided() {
-        get_from_tables::<WATCHED>(view, &mut lookup)?;
+    if lookup.is_decided() {
+        view.counting.add(ReadCount::MemtableHit, 1);
+        return Ok(());
     }
-    let watch = if WATCHED { view.watch } else { Watch::OFF };
-    lookup.finish((view.cf, watch), |index: &[u8]| view.fetch(key, index))
+    view.counting.add(ReadCount::MemtableMiss, 1);
+    get_from_tables(view, lookup)
 }
 
-fn get_from_tables<const WATCHED: bool>(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
-    let watch = if WATCHED { view.watch } else { Watch::OFF };
-    let reading = Reading { watch, ..view.reading() };
+#[inline(always)]
+fn get_from_tables(view: &ReadView<'_>, lookup: &mut Lookup<'_>) -> Result<()> {
+    let timer = view.watch.perf_timer();
+    let reading = view.reading();
     let mut search = Search::default();
     search.begin(&view.sources.version, view.cf, lookup);
-    let timer = watch.perf_timer();
     while let Some(table) = search.next_table(view.tables, view.cf, lookup, reading)? {
         let mut matched = false;
         table.get(lookup.key, lookup.snapshot, reading, |seq, value_type, value, block| {
             matched = true;
             lookup.visit(seq, value_type, value, Some(block))
         })?;
-        if WATCHED && matched {
-            search.count_found(&table, lookup, view, watch);
+        if matched {
+            search.count_found(&table, lookup, reading.counting);
         }
     }
     timer.nanos(PerfMetric::GetFromOutputFilesTime);
@@ -131,16 +126,18 @@ pub(crate) fn newest_in_tables(
     let mut search = Search::default();
     search.begin(version, cf, &lookup);
     let mut newest = None;
-    while let Some(table) = search.next_table(tables, cf, &mut lookup, Loading::Kept.into())? {
-        table.get(key, SeqNum::MAX, Loading::Kept, |seq, _, _, _| {
-            newest = Some(seq);
-            ControlFlow::Break(())
-        })?;
-        if newest.is_some() {
-            break;
+    Counting::off(|counting| {
+        while let Some(table) = search.next_table(tables, cf, &mut lookup, counting.into())? {
+            table.get(key, SeqNum::MAX, counting, |seq, _, _, _| {
+                newest = Some(seq);
+                ControlFlow::Break(())
+            })?;
+            if newest.is_some() {
+                break;
+            }
         }
-    }
-    Ok(newest)
+        Ok(newest)
+    })
 }
 
 /// The tables a lookup has still to ask, newest first.
@@ -150,6 +147,8 @@ pub(crate) struct Search<'v> {
     next: usize,
     /// How many of the candidates are in L0; they are the first.
     in_l0: usize,
+    /// How many are in L0 or L1.
+    to_l1: usize,
 }
 
 impl<'v> Search<'v> {
@@ -168,21 +167,31 @@ impl<'v> Search<'v> {
             }
         }
         self.in_l0 = self.candidates.len;
+        let mut levels = version.levels.iter().skip(1);
+        if let Some(l1) = levels.next() {
+            self.add_level(l1, comparator, lookup);
+        }
+        self.to_l1 = self.candidates.len;
+        levels.for_each(|level| self.add_level(level, comparator, lookup));
+    }
+
+    /// Adds the tables of a level below L0 whose key range holds the key.
+    #[inline(always)]
+    fn add_level(&mut self, level: &'v Level, comparator: &Comparator, lookup: &Lookup<'_>) {
+        if level.files.is_empty() {
+            return;
+        }
+        let key = lookup.key.user_key;
         let trailer = Trailer::new(lookup.snapshot, ValueType::FOR_SEEK);
-        for level in version.levels.iter().skip(1) {
-            if level.files.is_empty() {
-                continue;
+        // All of these end at or after the key. Versions of one key may continue in the next file: then it starts with the key this
+        // one ends with.
+        for file in &level.files[level.find(comparator, key, trailer)..] {
+            if comparator.compare(user_key(&file.smallest), key) == Ordering::Greater {
+                break;
             }
-            // All of these end at or after the key. Versions of one key may continue in the next file: then it starts with the key this
-            // one ends with.
-            for file in &level.files[level.find(comparator, key, trailer)..] {
-                if comparator.compare(user_key(&file.smallest), key) == Ordering::Greater {
-                    break;
-                }
-                self.add(file, lookup.key.hash);
-                if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
-                    break;
-                }
+            self.add(file, lookup.key.hash);
+            if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
+                break;
             }
         }
     }
@@ -196,35 +205,25 @@ impl<'v> Search<'v> {
         self.candidates.push(file);
     }
 
-    /// Versions of the key were found in the table that was named last.
-    #[inline]
-    pub(super) fn count_found(
-        &self,
-        table: &TableReader,
-        lookup: &Lookup<'_>,
-        view: &ReadView<'_>,
-        watch: Watch<'_>,
-    ) {
-        table.count_true_positive(watch);
-        if lookup.has_value() {
-            counts::found_in_table(watch, || self.level(&view.sources.version, &view.cf.comparator));
-        }
+    /// The table that was named last.
+    pub(super) fn last_asked(&self) -> Option<&'v TableFile> {
+        self.candidates.get(self.next.checked_sub(1)?)
     }
 
-    /// The level of the table that was named last, in the version that is searched: 2 for all from L2 on.
-    fn level(&self, version: &Version, comparator: &Comparator) -> usize {
-        let last = self.next.saturating_sub(1);
-        if last < self.in_l0 {
-            return 0;
+    /// Versions of the key were found in the table that was named last.
+    #[inline(always)]
+    pub(super) fn count_found(&self, table: &TableReader, lookup: &Lookup<'_>, counting: Counting<'_>) {
+        table.count_true_positive(counting);
+        if lookup.has_value() {
+            let hit = if self.next > self.to_l1 {
+                ReadCount::HitL2AndUp
+            } else if self.next > self.in_l0 {
+                ReadCount::HitL1
+            } else {
+                ReadCount::HitL0
+            };
+            counting.add(hit, 1);
         }
-        let is_in = |level: &Level, named: &TableFile| {
-            let before =
-                |file: &Arc<TableFile>| comparator.compare_internal(&file.largest, &named.largest).is_lt();
-            let there = level.files.get(level.files.partition_point(before));
-            there.is_some_and(|there| std::ptr::eq(&**there, named))
-        };
-        let named = version.levels.get(1).zip(self.candidates.get(last));
-        if named.is_some_and(|(l1, named)| is_in(l1, named)) { 1 } else { 2 }
     }
 
     /// The next table whose filter does not rule the key out; none if the lookup is decided.
@@ -357,6 +356,15 @@ impl<'k> Lookup<'k> {
         matches!(self.outcome, Outcome::Value(_) | Outcome::Entity(_) | Outcome::Blob(_))
     }
 
+    /// [`Lookup::memtables`], which is counted for the thread's perf context.
+    #[cold]
+    fn watched_memtables(&mut self, view: &ReadView<'_>) {
+        let timer = view.watch.perf_timer();
+        self.memtables(view.sources);
+        timer.nanos(PerfMetric::GetFromMemtableTime);
+        view.counting.add(ReadCount::MemtablesAsked, self.asked(view.sources));
+    }
+
     #[inline]
     pub(crate) fn memtables(&mut self, view: &SuperVersion) {
         self.memtable(&view.memtable);
@@ -428,10 +436,27 @@ impl<'k> Lookup<'k> {
         ControlFlow::Break(())
     }
 
+    /// [`Lookup::finish`], where the value is wanted: what is usual goes straight to the caller.
+    #[inline(always)]
+    pub(crate) fn finish_value(self, view: &ReadView<'_>) -> Result<Option<PinnedValue>> {
+        match self {
+            Lookup { outcome: Outcome::Value(value), operands: None, .. } => Ok(Some(value)),
+            Lookup { outcome: Outcome::Open | Outcome::Deleted, operands: None, .. } => Ok(None),
+            lookup => lookup.finish_unusual(view),
+        }
+    }
+
+    #[cold]
+    fn finish_unusual(self, view: &ReadView<'_>) -> Result<Option<PinnedValue>> {
+        let key = self.key.user_key;
+        let fetch = |index: &[u8]| view.fetch(key, index);
+        self.finish(view, fetch)?.map(|found| found.value(fetch)).transpose()
+    }
+
     /// The result, once all sources that matter were asked.
     pub(crate) fn finish(
         self,
-        (cf, watch): (&ColumnFamily, Watch<'_>),
+        view: &ReadView<'_>,
         fetch: impl Fn(&[u8]) -> Result<PinnedValue>,
     ) -> Result<Option<FoundValue>> {
         let base = match self.outcome {
@@ -447,8 +472,9 @@ impl<'k> Lookup<'k> {
             Some(FoundValue::Plain(value)) => Base::Plain(value[..].into()),
             None => Base::None,
         };
-        let apply = || operands.apply(merge::operator_of(cf), self.key.user_key, &base);
-        Ok(Some(match counts::merged(watch, operands.len(), apply)? {
+        let apply = || operands.apply(merge::operator_of(view.cf), self.key.user_key, &base);
+        let watching = view.watching();
+        Ok(Some(match counts::merged(Watch::from(&watching), operands.len(), apply)? {
             Merged::Entity(entity) => FoundValue::Entity(PinnedValue::owned(entity)),
             Merged::Plain(value) => FoundValue::Plain(PinnedValue::owned(value)),
         }))

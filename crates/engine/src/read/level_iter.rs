@@ -62,6 +62,12 @@ impl LevelIter {
         self.table.as_ref().expect("valid iterator").value()
     }
 
+    /// The length of the value. Meaningful while valid.
+    #[inline(always)]
+    pub fn value_len(&self) -> usize {
+        self.table.as_ref().map_or(0, TableIter::value_len)
+    }
+
     /// The cached block that the value lies in, if it is in one.
     pub fn pinned_block(&self) -> Option<&Pinned> {
         self.table.as_ref()?.pinned_block()

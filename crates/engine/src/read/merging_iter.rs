@@ -102,6 +102,12 @@ impl MergingIter {
         self.sources[self.winner].value()
     }
 
+    /// The length of the value. Panics unless valid.
+    #[inline(always)]
+    pub fn value_len(&self) -> usize {
+        self.sources[self.winner].value_len()
+    }
+
     /// The cached block that the value lies in, if it is in one. Panics unless valid.
     pub fn pinned_block(&self) -> Option<&Pinned> {
         self.sources[self.winner].pinned_block()

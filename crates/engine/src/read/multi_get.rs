@@ -19,7 +19,10 @@ use crate::table_cache::TableRef;
 use outcrop_base::{Error, ErrorKind, LookupKey, Result};
 use outcrop_cache::Pinned;
 use outcrop_env::read_batch;
+use outcrop_manifest::TableFile;
+use outcrop_monitor::{HistogramKind, PerfMetric, Purpose, ReadCount, Watch};
 use outcrop_table::{BlockPlace, Reading, TableReader, prefetch_directory, prefetch_entry};
+use std::cell::RefCell;
 use std::sync::Arc;
 
 /// Keys that go together: more would push each other's lines out of the nearest cache.
@@ -68,6 +71,7 @@ fn each_group(
     mut goes_on: impl FnMut(&mut [Result<Option<PinnedValue>>]) -> bool,
 ) {
     let reading = view.reading();
+    let _reading = Purpose::Multiget.begin_if_none();
     for keys in keys.chunks(GROUP) {
         let done = results.len();
         if view.is_stamped() {
@@ -77,7 +81,7 @@ fn each_group(
             let late = || Err(Error::new(ErrorKind::TimedOut, ""));
             results.extend(keys.iter().map(|_| late()));
         } else {
-            GroupGet { view, reading }.get(keys, results);
+            GroupGet { view, reading, read: RefCell::default() }.get(keys, results);
         }
         if !goes_on(&mut results[done..]) {
             return;
@@ -89,6 +93,8 @@ fn each_group(
 struct GroupGet<'a> {
     view: &'a ReadView<'a>,
     reading: Reading<'a>,
+    /// The tables that blocks were read of, if statistics count them.
+    read: RefCell<Vec<&'a TableFile>>,
 }
 
 /// One key's lookup.
@@ -109,7 +115,7 @@ struct Step<'v> {
 
 impl<'a> GroupGet<'a> {
     fn get(&self, keys: &[&[u8]], results: &mut Vec<Result<Option<PinnedValue>>>) {
-        let watch = self.view.watch;
+        let (counting, watch) = (self.view.counting, self.view.watch);
         let keys: Vec<LookupKey<'_>> = keys.iter().map(|key| LookupKey::new(key)).collect();
         for key in &keys {
             self.view.sources.memtable.prefetch(key.hash);
@@ -120,20 +126,30 @@ impl<'a> GroupGet<'a> {
                 let mut lookup = Lookup::of(self.view, key);
                 let timer = watch.perf_timer();
                 lookup.memtables(self.view.sources);
-                if watch.is_on() {
-                    let is_first = std::ptr::eq(key, &keys[0]);
-                    let asked = if is_first { lookup.asked(self.view.sources) } else { 0 };
-                    counts::memtables(watch, timer, lookup.is_decided(), asked);
+                timer.nanos(PerfMetric::GetFromMemtableTime);
+                if watch.is_on() && std::ptr::eq(key, &keys[0]) {
+                    // Of keys that are read together the first counts them.
+                    counting.add(ReadCount::MemtablesAsked, lookup.asked(self.view.sources));
                 }
                 let mut search = Search::default();
-                // Asks for the filters' lines, which the first step tests when all keys have asked.
-                if !lookup.is_decided() {
+                if lookup.is_decided() {
+                    counting.add(ReadCount::MemtableHit, 1);
+                } else {
+                    counting.add(ReadCount::MemtableMiss, 1);
+                    // Asks for the filters' lines, which the first step tests when all keys have asked.
                     search.begin(&self.view.sources.version, self.view.cf, &lookup);
                 }
                 Ongoing { lookup, search, failed: None }
             })
             .collect();
-        while self.step(&mut group) {}
+        let mut asks_tables = false;
+        while self.step(&mut group) {
+            asks_tables = true;
+        }
+        if asks_tables && let Some(stats) = watch.stats() {
+            let order = &self.view.cf.comparator;
+            counts::levels_read(stats, &self.view.sources.version, order, &self.read.borrow());
+        }
         results.extend(group.into_iter().map(|ongoing| self.finish(ongoing)));
     }
 
@@ -151,7 +167,7 @@ impl<'a> GroupGet<'a> {
             step.table.prefetch_slot(step.place);
         }
         for step in &mut steps {
-            step.block = step.table.cached_at(step.place, self.view.watch);
+            step.block = step.table.cached_at(step.place, self.view.counting);
             step.block.iter().for_each(prefetch_directory);
         }
         self.read_missing(&mut steps, group);
@@ -173,8 +189,8 @@ impl<'a> GroupGet<'a> {
                     lookup.visit(seq, value_type, value, Some(block))
                 });
             *failed = done.err();
-            if matched && reading.watch.is_on() {
-                search.count_found(&table, lookup, self.view, reading.watch);
+            if matched {
+                search.count_found(&table, lookup, reading.counting);
             }
         }
         any
@@ -196,10 +212,14 @@ impl<'a> GroupGet<'a> {
     }
 
     /// Reads the blocks that were not cached, each once, all in one batch.
-    fn read_missing(&self, steps: &mut [Step<'a>], group: &mut [Ongoing<'_, '_>]) {
+    fn read_missing(&self, steps: &mut [Step<'a>], group: &mut [Ongoing<'_, 'a>]) {
         let missing: Vec<usize> = (0..steps.len()).filter(|&at| steps[at].block.is_none()).collect();
         if missing.is_empty() {
             return;
+        }
+        if self.view.watch.stats().is_some() {
+            let files = missing.iter().filter_map(|at| group[steps[*at].key].search.last_asked());
+            self.read.borrow_mut().extend(files);
         }
         let mut wanted: Vec<(Arc<TableReader>, BlockPlace)> = Vec::new();
         let same = |step: &Step<'_>, (table, place): &(Arc<TableReader>, BlockPlace)| {
@@ -230,23 +250,20 @@ impl<'a> GroupGet<'a> {
                 Err(error) => take(known, Err(error)),
             }
         }
+        let watching = self.view.watching();
+        let timer = Watch::from(&watching).stats_timer();
         read_batch(&reads, &mut |number, stored| {
             let (table, place) = of[number];
             let block = stored.and_then(|stored| table.loaded_at(*place, stored, self.reading));
             take(of[number], block);
         });
+        timer.micros(HistogramKind::FileReadMultigetMicros);
     }
 
     fn finish(&self, ongoing: Ongoing<'_, '_>) -> Result<Option<PinnedValue>> {
         if let Some(error) = ongoing.failed {
             return Err(error);
         }
-        let key = ongoing.lookup.key.user_key;
-        let fetch = |index: &[u8]| self.view.fetch(key, index);
-        ongoing
-            .lookup
-            .finish((self.view.cf, self.view.watch), fetch)?
-            .map(|found| found.value(fetch))
-            .transpose()
+        ongoing.lookup.finish_value(self.view)
     }
 }

@@ -94,20 +94,22 @@ pub fn multi_get_pairs(
         let tables = &versions.ctx.tables;
         let some = tier::of_lookups(&versions.ctx, cf, sources, options);
         let sources = some.as_ref().unwrap_or(sources);
-        let view = ReadView { tables, cf, sources, seq, options, watch };
-        let found = match limit {
-            u64::MAX => multi_get(&view, &keys),
-            _ if is_over => keys.iter().map(|_| Err(Error::new(ErrorKind::Aborted, ""))).collect(),
-            _ => {
-                let (found, passed) = limited(&view, &keys, limit);
-                is_over = passed;
-                found
+        let found = watch.counted(|counting| {
+            let view = ReadView { tables, cf, sources, seq, options, counting, watch };
+            match limit {
+                u64::MAX => multi_get(&view, &keys),
+                _ if is_over => keys.iter().map(|_| Err(Error::new(ErrorKind::Aborted, ""))).collect(),
+                _ => {
+                    let (found, passed) = limited(&view, &keys, limit);
+                    is_over = passed;
+                    found
+                }
             }
-        };
+        });
         places.into_iter().zip(found).for_each(|(pair, value)| results[pair] = value);
     }
     if watch.is_on() {
-        counts::keys_read(watch, timer, &results, |value| value.len());
+        counts::keys_read(watch, timer, &results, PinnedValue::size_bytes);
     }
     results
 }

@@ -2,6 +2,7 @@
 
 use crate::snapshots::{Snapshot, SnapshotList};
 use outcrop_base::{Result, SeqNum, Timestamp};
+use outcrop_env::IoPriority;
 use outcrop_table::{Loading, TableProperties};
 use std::fmt;
 use std::sync::Arc;
@@ -118,6 +119,9 @@ pub struct ReadOptions {
     /// Iterators leave out tables that it does not take; their range tombstones count, and lookups of single keys ask it
     /// nothing. Default `None`: all are looked into.
     pub table_filter: Option<TableFilter>,
+    /// Blocks and blobs that are read from files wait for tokens of the database's rate limiter, at this priority, if the limiter is one of reads
+    /// ([`RateLimiterMode`](crate::RateLimiterMode)). Default `None`: the limiter is not asked.
+    pub rate_limiter_priority: Option<IoPriority>,
     /// With user-defined timestamps, which reads then need: versions newer than this are not seen. Default `None`.
     pub timestamp: Option<Timestamp>,
     /// A cursor shows every version with a timestamp from this to `timestamp`, deletions too, newest first of each key:
@@ -153,6 +157,7 @@ impl ReadOptions {
         ignore_range_deletions: false,
         max_skippable_internal_keys: 0,
         table_filter: None,
+        rate_limiter_priority: None,
         timestamp: None,
         iter_start_timestamp: None,
     };
@@ -182,10 +187,10 @@ impl ReadOptions {
         }
     }
 
-    /// `fill_cache`, `tier` and `deadline`, as tables take them.
+    /// `fill_cache`, `tier`, `deadline` and `rate_limiter_priority`, as tables take them.
     #[inline]
     pub(crate) fn loading(&self) -> Loading {
-        if self.tier != ReadTier::All || self.deadline != 0 {
+        if self.tier != ReadTier::All || self.deadline != 0 || self.rate_limiter_priority.is_some() {
             return self.limited();
         }
         self.unlimited()
@@ -202,7 +207,8 @@ impl ReadOptions {
             ReadTier::All | ReadTier::Persisted | ReadTier::MemTables => self.unlimited(),
             ReadTier::Cached => Loading::Never,
         };
-        loading.until(self.deadline)
+        let loading = loading.until(self.deadline);
+        self.rate_limiter_priority.map_or(loading, |priority| loading.paced(priority))
     }
 
     /// Default options reading as of `timestamp`, of a column family with user-defined timestamps.

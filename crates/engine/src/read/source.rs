@@ -18,7 +18,9 @@ pub(super) enum Direction {
     Backward,
 }
 
-/// One sorted source.
+/// One sorted source. Its kind is a byte of its own, which each call looks at: the compiler would hide it in a field of one of the kinds, from
+/// where it takes several instructions more.
+#[repr(u8)]
 pub enum Source {
     /// A memtable.
     Mem(MemTableIter),
@@ -53,6 +55,15 @@ impl Source {
     #[inline]
     pub(super) fn value(&self) -> &[u8] {
         on_source!(self, iter => iter.value())
+    }
+
+    #[inline(always)]
+    pub(super) fn value_len(&self) -> usize {
+        match self {
+            Source::Mem(iter) => iter.value().len(),
+            Source::Table(iter, _) => iter.value_len(),
+            Source::Level(iter) => iter.value_len(),
+        }
     }
 
     /// The cached block that the value lies in, if it is in one.

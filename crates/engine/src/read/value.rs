@@ -104,6 +104,15 @@ impl PinnedValue {
         }
     }
 
+    /// Its length, for counters: without a look at where it lies.
+    #[inline(always)]
+    pub(crate) fn size_bytes(&self) -> usize {
+        match &self.0 {
+            Storage::Block { len, .. } => *len as usize,
+            Storage::Owned(value) => value.len(),
+        }
+    }
+
     /// The value as a buffer of its own.
     pub fn into_vec(self) -> Vec<u8> {
         match self.0 {

@@ -7,7 +7,7 @@ use crate::column_family::ColumnFamily;
 use crate::superversion::SuperVersion;
 use crate::table_cache::TableCache;
 use outcrop_base::{Result, SeqNum};
-use outcrop_monitor::Watch;
+use outcrop_monitor::{Counting, Watch, Watching};
 use outcrop_table::Reading;
 
 /// The sources of a column family as of one sequence number, and what opens them. Reads need nothing else of a database.
@@ -23,7 +23,9 @@ pub struct ReadView<'v> {
     pub seq: SeqNum,
     /// How it is read; the moment is `seq`.
     pub options: &'v ReadOptions,
-    /// Whether somebody counts the read.
+    /// Where it is counted what the read finds.
+    pub counting: Counting<'v>,
+    /// Whether somebody measures its steps.
     pub watch: Watch<'v>,
 }
 
@@ -37,7 +39,12 @@ impl<'v> ReadView<'v> {
     /// How blocks are read.
     #[inline]
     pub(super) fn reading(&self) -> Reading<'v> {
-        Reading { loading: self.options.loading(), watch: self.watch }
+        Reading { loading: self.options.loading(), counting: self.counting }
+    }
+
+    /// The watchers of the rare events of the read: none if nobody counts it.
+    pub(super) fn watching(&self) -> Option<Watching<'v>> {
+        if self.counting.is_on() { self.tables.monitor().begin() } else { None }
     }
 
     /// The value of `user_key` that `index` refers to.

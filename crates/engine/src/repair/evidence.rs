@@ -11,6 +11,7 @@ use outcrop_base::xxph3::xxph3_64;
 use outcrop_base::{CfId, Comparator, Result, SeqNum};
 use outcrop_manifest::FileNumber;
 use std::collections::{BTreeMap, HashMap};
+use std::path::Path;
 
 /// The evidence that WALs and tables of one column family give together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -60,12 +61,13 @@ struct Writes {
     ranges: Vec<(Vec<u8>, Vec<u8>, SeqNum)>,
 }
 
-/// Looks at `wals`. Older ones than those are to be left out: keys in them may have been written once more in others, which are gone.
+/// Looks at `wals`, which are in `wal_dir`. Older ones than those are to be left out: keys in them may have been written once more in others, which are gone.
 ///
 /// # Errors
 /// Of reading tables.
 pub fn gather(
     tables: &KnownTables<'_>,
+    wal_dir: &Path,
     wals: impl Iterator<Item = FileNumber>,
 ) -> Result<BTreeMap<CfId, Evidence>> {
     let mut written: BTreeMap<CfId, Writes> = BTreeMap::new();
@@ -76,7 +78,7 @@ pub fn gather(
             }
             Ok(())
         };
-        each_record(&tables.ctx.env, &tables.ctx.wal_dir, number, each, |_| {})?;
+        each_record(&tables.ctx.env, wal_dir, number, each, |_| {})?;
     }
     let mut found = BTreeMap::new();
     for (id, writes) in &written {
@@ -151,7 +153,7 @@ fn shows(last: &Last, known: &Known, hidden: bool) -> Shown {
     if known.newest.is_some_and(|newest| newest >= last.seq) || known.hidden_below > last.seq {
         return Shown::ByNumber;
     }
-    match (last.write, known.newest) {
+    match (last.write, known.found) {
         // A deletion leaves nothing to be shown.
         _ if hidden => Shown::Nothing,
         (Kind::Delete, _) => Shown::Nothing,

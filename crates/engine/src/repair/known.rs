@@ -16,9 +16,11 @@ use std::sync::Arc;
 pub struct Known {
     /// Its number; `None`: there is none.
     pub newest: Option<SeqNum>,
-    /// The hash of its value, if it is a plain one.
+    /// The same of tables that were found, without those made of WALs.
+    pub found: Option<SeqNum>,
+    /// The hash of the value of `found`, if it is a plain one.
     pub value: Option<u64>,
-    /// The youngest table that has it.
+    /// The youngest found table that has `found`.
     pub table: FileNumber,
     /// A range tombstone over it has this number.
     pub hidden_below: SeqNum,
@@ -75,7 +77,8 @@ impl KnownTables<'_> {
         let cf = &self.families[&id].cf;
         let order = &cf.comparator;
         let mut known = Known::default();
-        for file in self.files(id) {
+        let found = self.found.get(&id).map_or(0, |tables| tables.scanned.len());
+        for (index, file) in self.files(id).enumerate() {
             if file.starts_after(order, key) || file.ends_before(order, key) {
                 continue;
             }
@@ -85,9 +88,10 @@ impl KnownTables<'_> {
             iter.status()?;
             if iter.valid() && order.compare(user_key(iter.key()), key).is_eq() {
                 let (_, trailer) = split(iter.key());
-                let found = (Some(trailer.seq()), file.number);
-                if found >= (known.newest, known.table) {
-                    (known.newest, known.table) = found;
+                let seq = Some(trailer.seq());
+                known.newest = known.newest.max(seq);
+                if index < found && (seq, file.number) >= (known.found, known.table) {
+                    (known.found, known.table) = (seq, file.number);
                     let plain = trailer.value_type() == Some(ValueType::Value);
                     known.value = plain.then(|| xxph3_64(iter.value()));
                 }

@@ -16,13 +16,15 @@ use crate::flush::job::write_l0;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::pending_outputs::PendingOutputs;
 use crate::prepared::PreparedTransactions;
-use outcrop_base::keys::{split, user_key};
+use outcrop_base::keys::{LookupKey, split, user_key};
 use outcrop_base::{CfId, Error, RangeTombstone, Result, SeqNum, ValueType};
 use outcrop_env::OpenWrite;
 use outcrop_manifest::{BlobFile, FileNumber, file_name};
 use outcrop_memtable::MemTable;
 use outcrop_record::LogWriter;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// Bytes of memtables at which they become tables in the middle of a WAL.
@@ -81,6 +83,8 @@ pub struct Conversion<'a> {
     pub first_in_line: FileNumber,
     /// New blob files by column family.
     pub new_blobs: BTreeMap<CfId, Vec<Arc<BlobFile>>>,
+    /// Where the WALs are.
+    pub wal_dir: PathBuf,
     /// The highest number of a write.
     pub last_seq: SeqNum,
     /// Transactions that are prepared and not decided.
@@ -97,12 +101,12 @@ impl Conversion<'_> {
         let mut memtables = self.empty_memtables();
         let mut next_seq: Option<SeqNum> = None;
         let mut damage = Vec::new();
-        let (ctx, outcome) = (self.ctx.clone(), &mut report);
+        let (ctx, wal_dir, outcome) = (self.ctx.clone(), self.wal_dir.clone(), &mut report);
         let each = |record: &[u8], offset: u64| {
             match self.apply(record, number, &memtables, &mut next_seq, outcome) {
                 Ok(()) => {}
                 Err(error) => {
-                    let path = file_name::wal(&self.ctx.wal_dir, number);
+                    let path = file_name::wal(&self.wal_dir, number);
                     outcome.damage.push(format!("{}: offset {offset}: {error}", path.display()));
                 }
             }
@@ -114,7 +118,7 @@ impl Conversion<'_> {
             }
             Ok(())
         };
-        each_record(&ctx.env, &ctx.wal_dir, number, each, |text| damage.push(text))?;
+        each_record(&ctx.env, &wal_dir, number, each, |text| damage.push(text))?;
         self.write(number, memtables, &mut report)?;
         report.damage.append(&mut damage);
         for text in &report.damage {
@@ -209,9 +213,6 @@ impl Conversion<'_> {
         memtable: &Arc<MemTable>,
         report: &mut RepairedWal,
     ) -> Result<Arc<MemTable>> {
-        if !self.known.has_tables(id) {
-            return Ok(memtable.clone());
-        }
         let newest = self.known.newest(id);
         let order = memtable.comparator().clone();
         let left = Arc::new(MemTable::new(order.clone(), MEMTABLE, &self.ctx.memtable_pool));
@@ -250,7 +251,7 @@ impl Conversion<'_> {
                 let hidden = known.hidden_below.max(memtable.covering(&key, SeqNum::MAX));
                 let superseded = known.newest.is_some_and(|known| known >= seq) || hidden > seq;
                 let Some(kind) = kind.filter(|_| !superseded) else { continue };
-                has_base |= memtable.covering(&key, seq) > SeqNum::ZERO;
+                has_base |= is_deleted_in(&left, &key, seq);
                 if !has_base {
                     let verdict = match seq > newest {
                         true => Verdict::InNone,
@@ -283,7 +284,7 @@ impl Conversion<'_> {
         if !self.known.any_is_younger(id, wal) {
             return Verdict::InNone;
         }
-        match known.newest {
+        match known.found {
             // They may have had it, and its deletion.
             None if wal != self.last_wal => return Verdict::SeemsInNone,
             Some(SeqNum::ZERO) if known.table >= wal => {}
@@ -375,4 +376,14 @@ impl Conversion<'_> {
         }
         written.map(|()| Some(number))
     }
+}
+
+/// True if the key is deleted in the memtable below this number, alone or with a range.
+fn is_deleted_in(memtable: &MemTable, key: &[u8], seq: SeqNum) -> bool {
+    let mut deleted = memtable.covering(key, seq) > SeqNum::ZERO;
+    memtable.get(&LookupKey::new(key), seq, |_, kind, _| {
+        deleted |= kind == ValueType::Deletion;
+        ControlFlow::Break(())
+    });
+    deleted
 }

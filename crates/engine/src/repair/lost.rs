@@ -20,6 +20,8 @@ pub const LOST: &str = "lost";
 #[derive(Default)]
 pub struct Moves {
     files: Vec<Move>,
+    /// The files are copies in this directory.
+    copies: Option<PathBuf>,
 }
 
 struct Move {
@@ -28,8 +30,21 @@ struct Move {
 }
 
 impl Moves {
+    /// Of a database that is made in `dir` of copies: one that it does not use is removed, and files elsewhere stay as they are.
+    pub fn of_copies(dir: PathBuf) -> Moves {
+        Moves { files: Vec::new(), copies: Some(dir) }
+    }
+
+    /// True if so.
+    pub fn are_of_copies(&self) -> bool {
+        self.copies.is_some()
+    }
+
     /// `path` is to be moved.
     pub fn add(&mut self, path: PathBuf, reason: impl Into<String>, held_data: bool) {
+        if self.copies.as_ref().is_some_and(|copies| !path.starts_with(copies)) {
+            return;
+        }
         let file = MovedFile { now: PathBuf::new(), path, reason: reason.into(), held_data };
         self.files.push(Move { file, linked: false });
     }
@@ -47,6 +62,9 @@ impl Moves {
     }
 
     fn link_all(&mut self, fs: &dyn FileSystem) -> Result<()> {
+        if self.are_of_copies() {
+            return Ok(());
+        }
         let mut dirs = BTreeSet::new();
         for entry in &mut self.files {
             let dir = parent_of(&entry.file.path).join(LOST);
@@ -74,6 +92,10 @@ impl Moves {
     /// # Errors
     /// Of the file system: some files have both names.
     pub fn finish(self, fs: &dyn FileSystem) -> Result<Vec<MovedFile>> {
+        if self.are_of_copies() {
+            self.files.iter().try_for_each(|entry| fs.remove_file(&entry.file.path))?;
+            return Ok(Vec::new());
+        }
         let mut dirs = BTreeSet::new();
         for entry in &self.files {
             let (path, now) = (&entry.file.path, &entry.file.now);

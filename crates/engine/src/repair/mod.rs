@@ -25,6 +25,7 @@ mod lost;
 mod order;
 mod records;
 pub mod report;
+pub mod salvage;
 mod scan;
 mod structure;
 mod under_way;
@@ -109,7 +110,7 @@ pub fn repair(
     let unfinished = unfinished::read(path, &env, &found, structure::current(path, &env));
     let leftovers = unfinished::take_leftovers(&mut found, unfinished, &structure);
     let objects = objects.complete(&options, &env.clock);
-    let pool = memtable_pool(&descriptors, objects.memory_account());
+    let pool = memtable_pool(&descriptors, &objects);
     let info_log = InfoLog::create(&env, path, &options, objects.logger.as_ref())?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);
     let db_id = identity(path, &env, &structure);
@@ -268,6 +269,7 @@ impl<'a> Repair<'a> {
             surprised,
             structure_found,
             first_in_line: survey.line_begins(),
+            wal_dir: ctx.wal_dir.clone(),
             last_seq: survey.last_seq.max(last_seq),
             written_to: survey.families,
             moves,
@@ -278,7 +280,7 @@ impl<'a> Repair<'a> {
 
     /// Writes the new structure and puts it in charge.
     fn act(mut self) -> Result<RepairReport> {
-        if self.unfinished.is_none() {
+        if self.unfinished.is_none() && !self.moves.are_of_copies() {
             let from = self.ctx.next_file_number();
             unfinished::write(&self.ctx.path, &self.ctx.env, &self.found, from)?;
         }
@@ -314,17 +316,18 @@ impl<'a> Repair<'a> {
             first_in_line: self.first_in_line,
             last_wal: self.found.wals.last().copied().unwrap_or_default(),
             new_blobs: BTreeMap::new(),
+            wal_dir: self.wal_dir.clone(),
             last_seq: self.last_seq,
             prepared: PreparedTransactions::default(),
         };
         let needed = self.oldest_needed_wal(trusted);
         if needed == FileNumber::NONE {
             let wals = self.found.wals.iter().copied().filter(|number| *number >= self.first_in_line);
-            conversion.evidence = evidence::gather(&conversion.known, wals)?;
+            conversion.evidence = evidence::gather(&conversion.known, &self.wal_dir, wals)?;
         }
         let mut wals: Vec<RepairedWal> = Vec::new();
         for number in &self.found.wals {
-            let path = file_name::wal(&self.ctx.wal_dir, *number);
+            let path = file_name::wal(&self.wal_dir, *number);
             if *number < needed {
                 self.moves.add(path, "obsolete: all its data is in tables", false);
                 continue;

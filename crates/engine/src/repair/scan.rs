@@ -6,7 +6,7 @@ use crate::context::DbContext;
 use crate::table_bounds::boundaries;
 use crate::table_cache::read_back;
 use outcrop_base::keys::ParsedKey;
-use outcrop_base::{CfId, Comparator, Error, Result, SeqNum, ValueType};
+use outcrop_base::{CfId, Comparator, Error, Result, SeqNum, ValueType, wide_columns};
 use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::{FileNumber, Garbage, TableFile, TableMeta, file_name};
 use outcrop_table::blob::{BlobIndex, record_len};
@@ -28,7 +28,7 @@ pub struct Opened {
     /// Its level, if the MANIFEST has one.
     pub level: Option<u32>,
     /// The MANIFEST's description of it.
-    known: Option<Arc<TableFile>>,
+    pub known: Option<Arc<TableFile>>,
 }
 
 /// A table whose entries were all read.
@@ -151,12 +151,18 @@ impl Sums {
         if self.entries > 0 && comparator.compare_internal(&self.last_key, key).is_ge() {
             return Err(Error::corruption(format!("entry {} is not after the one before", self.entries)));
         }
-        if parsed.value_type == ValueType::BlobIndex {
-            let index = BlobIndex::decode(value)?;
+        let mut refer = |index: &[u8]| {
+            let index = BlobIndex::decode(index)?;
             let of_file = self.blobs.entry(index.file_number).or_default();
             of_file.count += 1;
             let bytes = record_len(parsed.user_key.len(), index.size);
             of_file.bytes = of_file.bytes.saturating_add(bytes);
+            Ok(())
+        };
+        match parsed.value_type {
+            ValueType::BlobIndex => refer(value)?,
+            ValueType::WideColumnEntity => wide_columns::each_blob(value, refer)?,
+            _ => {}
         }
         self.number(parsed.seq);
         self.entries += 1;

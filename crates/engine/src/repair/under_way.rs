@@ -10,6 +10,7 @@ use crate::context::DbContext;
 use outcrop_base::{CfId, SeqNum};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
 use std::sync::Arc;
 
 /// A repair under way: what was found.
@@ -31,6 +32,8 @@ pub struct Repair<'a> {
     pub last_seq: SeqNum,
     /// The oldest WAL from which on no number is missing.
     pub first_in_line: FileNumber,
+    /// Where the WALs are that are read: elsewhere, of a database that is salvaged.
+    pub wal_dir: PathBuf,
     pub moves: Moves,
     pub missing: Vec<String>,
     /// Files from this number on are those of a repair that ended early.

@@ -11,6 +11,7 @@ use crate::flush::job as flush;
 use crate::jobs::{JobContext, OnJob};
 use crate::obsolete_files::purge_obsolete_files;
 use crate::panic::caught;
+use crate::quarantine::find as quarantine;
 use crate::scrub::step as scrub;
 use crate::stopping;
 use outcrop_base::{Error, ErrorKind};
@@ -23,7 +24,7 @@ pub enum Job {
     /// Memtables to tables.
     Flush(FlushJob),
     /// Tables to tables, and the request that it is a step of.
-    Compaction(CompactionJob, Option<Arc<ManualCompaction>>),
+    Compaction(Box<CompactionJob>, Option<Arc<ManualCompaction>>),
     /// Views and files that nobody needs any more.
     Purge,
     /// Memory that writers are done with.
@@ -64,7 +65,7 @@ impl Job {
         let _on_job = OnJob::of(&jobs.ctx);
         match self {
             Job::Flush(job) => run_flush(jobs, &job),
-            Job::Compaction(job, manual) => run_compaction(jobs, job, manual),
+            Job::Compaction(job, manual) => run_compaction(jobs, *job, manual),
             Job::Purge => purge_obsolete_files(jobs),
             Job::DropWindows => jobs.ctx.background.drop_windows(),
             Job::PrepareSlabs(cache) => while cache.prepare_slab() {},
@@ -102,6 +103,7 @@ pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     versions.job_ended(&mut state);
     drop(state);
     jobs.ctx.tell_stalls();
+    jobs.ctx.trim_heap();
 }
 
 /// Runs a compaction and ends it in the shared state, whether it failed or not. A caller that waits for it goes on once the job holds
@@ -117,9 +119,14 @@ pub fn run_compaction(jobs: &JobContext, job: CompactionJob, manual: Option<Arc<
         versions.pause_compactions(error, 0);
     }
     let failed = result.as_ref().err().filter(|error| too_large.is_none() && !was_canceled(error));
+    let mut damaged = Vec::new();
     if let Some(error) = failed {
         let severity = versions.report_failure(Reason::Compaction, "compaction", error);
         if severity == Some(Severity::Soft) {
+            damaged = quarantine::damaged_inputs(jobs, &job, error);
+        }
+        // The next one does without the damaged tables.
+        if severity == Some(Severity::Soft) && damaged.is_empty() {
             versions.pause_compactions(error, job.compaction.input_bytes());
         }
     }
@@ -127,11 +134,14 @@ pub fn run_compaction(jobs: &JobContext, job: CompactionJob, manual: Option<Arc<
     let mut state = versions.state.lock();
     state.pool_compactions -= 1;
     compaction_job::end(versions, &mut state, &job);
+    quarantine::hold(&mut state, &mut damaged);
     drop(state);
+    quarantine::tell(&jobs.ctx, &damaged);
     if let Some(request) = manual {
         let _state = versions.state.lock();
         request.finish(result);
         versions.state_changed.notify_all();
     }
     jobs.ctx.tell_stalls();
+    jobs.ctx.trim_heap();
 }

@@ -21,6 +21,7 @@ use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_env::scheduler::{Lane, WantedThreads};
 use outcrop_options::DbOptions;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 /// How often a thread looks for what time alone makes due.
@@ -70,6 +71,18 @@ pub fn next_job(versions: &VersionSet, lane: Lane) -> Option<Job> {
     }
 }
 
+/// How long until upkeep has something to check. For a database that stops there is nothing, and it gets no job any more: were a check due, the
+/// thread would ask again and again.
+pub fn until_next_check(ctx: &DbContext) -> Duration {
+    const LATER: Duration = Duration::from_secs(3600);
+    // Relaxed: a thread that finds it late looks once more.
+    if ctx.closing.load(Ordering::Relaxed) {
+        return LATER;
+    }
+    let now = ctx.env.clock.monotonic_nanos();
+    Duration::from_nanos(ctx.background.next_look_nanos().saturating_sub(now))
+}
+
 /// The next check that time has made due.
 fn next_timed(ctx: &DbContext, _state: &mut DbState) -> Option<Job> {
     let now = ctx.env.clock.monotonic_nanos();
@@ -110,12 +123,17 @@ fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
     if state.compaction_pause.is_some_and(|pause| pause.of_picking) {
         return None;
     }
+    // The compactions that run wake this lane when they end.
+    let budget = versions.ctx.objects.memory_budget.as_ref();
+    if state.pool_compactions > 0 && budget.is_some_and(|budget| budget.is_short_for_jobs()) {
+        return None;
+    }
     loop {
         match manual::pick(state, max_subcompactions) {
             ManualPick::Run(request, job) => {
                 compaction_job::start(state, &job);
                 state.pool_compactions += 1;
-                return Some(Job::Compaction(*job, Some(request)));
+                return Some(Job::Compaction(job, Some(request)));
             }
             ManualPick::Finished => {
                 versions.state_changed.notify_all();
@@ -139,12 +157,13 @@ fn next_compaction(versions: &VersionSet, state: &mut DbState) -> Option<Job> {
     })?;
     compaction_job::start(state, &job);
     state.pool_compactions += 1;
-    Some(Job::Compaction(job, None))
+    Some(Job::Compaction(Box::new(job), None))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::parts::Parts;
 
     #[test]
     fn a_quarter_of_the_jobs_may_be_flushes_and_each_kind_has_one() {
@@ -158,6 +177,17 @@ mod tests {
         assert_eq!(of(4), (1, 3));
         assert_eq!(of(8), (2, 6));
         assert_eq!(of(i32::MAX), (64, 192));
+    }
+
+    #[test]
+    fn a_database_that_stops_has_nothing_to_check() {
+        let parts = Parts::new();
+        parts.ctx.background.set_retry(1);
+        assert_eq!(until_next_check(&parts.ctx), Duration::ZERO, "it is due");
+        parts.versions.state.lock().shutting_down = true;
+        parts.ctx.closing.store(true, Ordering::Relaxed);
+        assert!(next_job(&parts.versions, Lane::Upkeep).is_none());
+        assert!(until_next_check(&parts.ctx) > Duration::ZERO, "or the thread would not rest");
     }
 
     #[test]

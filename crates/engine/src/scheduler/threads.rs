@@ -1,10 +1,10 @@
 //! Connects a database to the environment's threads: joins them, and answers when a lane asks for work.
 
-use super::next_job::{next_job, wanted_threads};
+use super::next_job::{next_job, until_next_check, wanted_threads};
 use crate::background_errors::{Reason, Severity};
 use crate::core::Core;
 use crate::info_log::{LogLevel, log_at};
-use crate::obsolete_files::block_caches;
+use crate::obsolete_files;
 use crate::panic::caught;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, Result};
@@ -19,7 +19,7 @@ pub fn start(core: &Arc<Core>) -> Result<()> {
     let wanted = wanted_threads(&ctx.options);
     let membership = ctx.env.scheduler.join(Arc::downgrade(&worker), ctx.env.threads.clone(), wanted)?;
     ctx.background.joined(membership);
-    let caches = block_caches(&versions.state.lock());
+    let caches = obsolete_files::caches(&versions.state.lock());
     caches.iter().for_each(|cache| ctx.background.watch_growth(cache));
     ctx.background.wake();
     Ok(())
@@ -60,8 +60,7 @@ impl Worker for Core {
     }
 
     fn next_check(&self) -> Duration {
-        let now = self.ctx.env.clock.monotonic_nanos();
-        Duration::from_nanos(self.ctx.background.next_look_nanos().saturating_sub(now))
+        until_next_check(&self.ctx)
     }
 }
 

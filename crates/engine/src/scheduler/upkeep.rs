@@ -15,6 +15,7 @@ use std::sync::Arc;
 pub fn timed_check(core: &Core) {
     check_marks(&core.jobs);
     trim_memory(&core.jobs);
+    keep_within_budget(core);
     core.ctx.empty_trash();
     dump_stats_if_due(core);
     options_file::note_if_outdated(core);
@@ -33,6 +34,15 @@ fn trim_memory(jobs: &JobContext) {
             state.column_families.values().map(|cf| cf.memtable.clone()).collect()
         };
         active.iter().for_each(|memtable| memtable.give_back_unused());
+    }
+}
+
+/// Flushes memtables that nobody writes to for those who wait for their memory, and returns what the allocator keeps.
+fn keep_within_budget(core: &Core) {
+    if core.ctx.objects.memory_budget.is_some() {
+        // An error of the flush is told to who writes next.
+        let _ = core.commit.flush_for_others();
+        core.ctx.trim_heap();
     }
 }
 

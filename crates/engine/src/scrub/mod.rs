@@ -8,7 +8,9 @@
 //! Off, which is the default, it costs one load where a thread for compactions finds nothing to do, and one a second.
 //! The design is in `docs/design/0044`.
 
+pub mod file;
 pub mod options;
 pub mod plan;
 pub mod scrubber;
 pub mod step;
+pub mod verify;

@@ -68,7 +68,8 @@ pub struct ScrubProgress {
     pub files_to_verify: u64,
 }
 
-/// Damage that was found: [`EventListener::damage_found`](crate::EventListener::damage_found).
+/// Damage that was found ([`EventListener::damage_found`](crate::EventListener::damage_found)), or a file that cannot be read
+/// ([`EventListener::unreadable_file_found`](crate::EventListener::unreadable_file_found)).
 ///
 /// ```
 /// fn lost(damage: &outcrop::DamageInfo) -> String {
@@ -79,7 +80,7 @@ pub struct ScrubProgress {
 pub struct DamageInfo {
     /// Name of the column family.
     pub cf_name: String,
-    /// The damaged file.
+    /// The file.
     pub path: PathBuf,
     /// Its number.
     pub number: u64,
@@ -87,6 +88,6 @@ pub struct DamageInfo {
     pub level: Option<usize>,
     /// The first and the last user key of a table; none of a blob file.
     pub range: Option<(Vec<u8>, Vec<u8>)>,
-    /// The first damage in it: Corruption naming the file and the offset.
+    /// The first damage in it: Corruption naming the file and the offset; or why it cannot be read.
     pub error: Error,
 }

@@ -1,4 +1,4 @@
-//! Which file is verified next, and how much may be read now. Pure.
+//! The order in which files are verified, and how much may be read now. Pure.
 
 use outcrop_manifest::FileNumber;
 use std::collections::BTreeMap;
@@ -20,36 +20,38 @@ pub struct Plan {
     verified: BTreeMap<FileNumber, u64>,
 }
 
-/// The next file.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Next {
-    /// This one, now.
-    File(FileNumber),
-    /// None is due before so many nanoseconds have passed; `None`: there is no file.
-    In(Option<u64>),
+/// The turns of all files, as of one look at them.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct Turns {
+    /// Those that are due, in their order.
+    pub due: Vec<FileNumber>,
+    /// How many of them, the first ones, were never verified.
+    pub never: usize,
+    /// Nanoseconds until one of the others is due; `None`: there are none.
+    pub next_in: Option<u64>,
 }
 
 impl Plan {
-    /// The file to verify at `now`: of those that were never verified the oldest, then the one whose verification is longest ago, if that is
-    /// a `period`. Files that are not among `candidates` are forgotten. Gives also how many were never verified.
-    pub fn next(&mut self, candidates: &[Candidate], now: u64, period: Duration) -> (Next, u64) {
+    /// The turns at `now`: of the files that were never verified the oldest first, then those whose verification is a `period` ago, the longest
+    /// first. Files that are not among `candidates` are forgotten.
+    pub fn turns(&mut self, candidates: &[Candidate], now: u64, period: Duration) -> Turns {
         let live: BTreeMap<FileNumber, u64> = candidates
             .iter()
             .filter_map(|file| self.verified.get(&file.number).map(|at| (file.number, *at)))
             .collect();
         self.verified = live;
-        let never = || candidates.iter().filter(|file| !self.verified.contains_key(&file.number));
-        let missing = never().count() as u64;
-        if let Some(file) = never().min() {
-            return (Next::File(file.number), missing);
-        }
-        let oldest = self.verified.iter().min_by_key(|(number, at)| (**at, **number));
-        let Some((number, at)) = oldest else { return (Next::In(None), 0) };
-        let due = at.saturating_add(u64::try_from(period.as_nanos()).unwrap_or(u64::MAX));
-        match due <= now {
-            true => (Next::File(*number), 0),
-            false => (Next::In(Some(due - now)), 0),
-        }
+        let mut never: Vec<&Candidate> =
+            candidates.iter().filter(|file| !self.verified.contains_key(&file.number)).collect();
+        never.sort_unstable();
+        let period = u64::try_from(period.as_nanos()).unwrap_or(u64::MAX);
+        let mut again: Vec<(u64, FileNumber)> =
+            self.verified.iter().map(|(number, at)| (at.saturating_add(period), *number)).collect();
+        again.sort_unstable();
+        let next_in = again.iter().find(|(due, _)| *due > now).map(|(due, _)| due - now);
+        let numbers = never.iter().map(|file| file.number);
+        let due =
+            numbers.chain(again.into_iter().take_while(|(due, _)| *due <= now).map(|(_, number)| number));
+        Turns { due: due.collect(), never: never.len(), next_in }
     }
 
     /// A file was read at `now`, to its end or as far as it could be.
@@ -106,22 +108,25 @@ mod tests {
         Candidate { written, number: FileNumber(number) }
     }
 
+    fn numbers(turns: &Turns) -> Vec<u64> {
+        turns.due.iter().map(|number| number.0).collect()
+    }
+
     #[test]
     fn every_file_has_its_turn_the_oldest_first() {
         let mut plan = Plan::default();
         let files = [file(9, 50), file(4, 70), file(7, 50)];
-        let mut order = Vec::new();
-        for second in 1..=3 {
-            let (Next::File(number), missing) = plan.next(&files, second * SECOND, PERIOD) else { panic!() };
-            assert_eq!(missing, 4 - second);
+        let turns = plan.turns(&files, 0, PERIOD);
+        assert_eq!((numbers(&turns), turns.never, turns.next_in), (vec![7, 9, 4], 3, None));
+        for (second, number) in (1..).zip(turns.due) {
             plan.verified(number, second * SECOND);
-            order.push(number.0);
         }
-        assert_eq!(order, [7, 9, 4]);
-        assert_eq!(plan.next(&files, 4 * SECOND, PERIOD), (Next::In(Some(97 * SECOND)), 0));
-        assert_eq!(plan.next(&files, 101 * SECOND, PERIOD), (Next::File(FileNumber(7)), 0));
-        plan.verified(FileNumber(7), 101 * SECOND);
-        assert_eq!(plan.next(&files, 101 * SECOND, PERIOD).0, Next::In(Some(SECOND)));
+        let turns = plan.turns(&files, 4 * SECOND, PERIOD);
+        assert_eq!(turns, Turns { due: vec![], never: 0, next_in: Some(97 * SECOND) });
+        let turns = plan.turns(&files, 102 * SECOND, PERIOD);
+        assert_eq!((numbers(&turns), turns.never, turns.next_in), (vec![7, 9], 0, Some(SECOND)));
+        plan.verified(FileNumber(7), 102 * SECOND);
+        assert_eq!(numbers(&plan.turns(&files, 102 * SECOND, PERIOD)), [9]);
     }
 
     #[test]
@@ -130,11 +135,10 @@ mod tests {
         plan.verified(FileNumber(1), 0);
         plan.verified(FileNumber(2), SECOND);
         let (late, files) = (1000 * SECOND, [file(2, 5), file(3, 900)]);
-        assert_eq!(plan.next(&files, late, PERIOD), (Next::File(FileNumber(3)), 1));
-        plan.verified(FileNumber(3), late);
-        assert_eq!(plan.next(&files, late, PERIOD), (Next::File(FileNumber(2)), 0));
+        let turns = plan.turns(&files, late, PERIOD);
+        assert_eq!((numbers(&turns), turns.never), (vec![3, 2], 1));
         assert!(!plan.verified.contains_key(&FileNumber(1)));
-        assert_eq!(plan.next(&[], late, PERIOD), (Next::In(None), 0));
+        assert_eq!(plan.turns(&[], late, PERIOD), Turns::default());
         assert!(plan.verified.is_empty());
     }
 

@@ -2,12 +2,14 @@
 //!
 //! Concurrency: one step at a time, on a thread of the lane for compactions. The scheduler asks with the state locked, by atomics alone.
 
+use super::file::KnownFile;
 use super::options::{ScrubOptions, ScrubProgress};
 use super::plan::{Budget, Plan};
 use outcrop_manifest::FileNumber;
 use outcrop_table::BlockWalk;
 use outcrop_table::blob::BlobReader;
 use parking_lot::Mutex;
+use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// The time of a step that never comes.
@@ -43,6 +45,14 @@ impl Default for Scrubber {
 pub struct Work {
     /// When each file had its turn.
     pub plan: Plan,
+    /// The files whose turns come next, as of the last look at all files.
+    pub turns: VecDeque<KnownFile>,
+    /// How many of them, the first ones, were never verified.
+    pub never: usize,
+    /// When another will be due, by the monotonic clock.
+    pub next_nanos: Option<u64>,
+    /// When all files were looked at last; `None`: anew before the next choice.
+    pub listed_nanos: Option<u64>,
     /// The bytes that may be read.
     pub budget: Budget,
     /// The file that is being read.
@@ -112,6 +122,9 @@ impl Scrubber {
         drop(current);
         if options.is_none() {
             self.close_file();
+        } else if let Some(mut work) = self.work.try_lock() {
+            // Another period makes others due.
+            work.listed_nanos = None;
         }
     }
 
@@ -119,6 +132,7 @@ impl Scrubber {
     pub fn close_file(&self) {
         if let Some(mut work) = self.work.try_lock() {
             work.current = None;
+            work.listed_nanos = None;
         }
     }
 

@@ -1,23 +1,22 @@
 //! A step of the scrubber: some MiB of one file are read and verified.
 //!
 //! A block that fails to verify is read a second time, as a read may fail once by itself. Damage that both reads show is told to listeners, LOG
-//! and the figures, and stops nothing.
+//! and the figures, and stops nothing. Without `paranoid_checks` a damaged table is put into quarantine.
 
-use super::options::{DamageInfo, ScrubOptions};
-use super::plan::{Candidate, Next};
-use super::scrubber::{Current, Rest, Scrubber, Work};
+use super::file::File;
+use super::options::ScrubOptions;
+use super::plan::{Candidate, Turns};
+use super::scrubber::{Current, Scrubber, Work};
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use crate::events::Event;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
-use outcrop_base::keys::user_key;
-use outcrop_base::{Error, ErrorKind, Result};
-use outcrop_env::{Access, DirectIo, IoKind, IoPriority, OpenRead};
-use outcrop_manifest::{BlobFile, FileNumber, TableFile, Version};
-use outcrop_table::blob::{self, BlobReader};
-use outcrop_table::{TableReader, TableReaderOptions};
-use std::path::PathBuf;
+use crate::quarantine::find as quarantine;
+use outcrop_base::{Error, ErrorKind};
+use outcrop_env::{IoKind, IoPriority};
+use outcrop_manifest::{FileNumber, Version};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -75,16 +74,19 @@ fn read_some(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u6
         }
     }
     if work.current.is_none() {
-        let files = files(jobs);
-        let candidates: Vec<Candidate> = files.iter().map(File::candidate).collect();
-        let (next, missing) = work.plan.next(&candidates, now, options.period);
+        let look = LOOK.as_nanos() as u64;
+        if work.turns.is_empty() || work.listed_nanos.is_none_or(|at| now.saturating_sub(at) >= look) {
+            list(jobs, options, work, now);
+        }
         // Relaxed: a figure for people.
-        ctx.scrub.figures.missing.store(missing, Ordering::Relaxed);
-        let number = match next {
-            Next::File(number) => number,
-            Next::In(nanos) => return nanos.unwrap_or(u64::MAX).min(LOOK.as_nanos() as u64),
+        ctx.scrub.figures.missing.store(work.never as u64, Ordering::Relaxed);
+        let Some(next) = work.turns.pop_front() else {
+            return work.next_nanos.map_or(look, |at| at.saturating_sub(now).min(look));
         };
-        let file = files.into_iter().find(|file| file.number() == number).expect("it is one of them");
+        work.never = work.never.saturating_sub(1);
+        // One that is gone since all were looked at has no turn.
+        let Some(file) = next.get() else { return 0 };
+        let number = file.number();
         match file.open(ctx) {
             Ok(rest) => (work.current, work.looked_nanos) = (Some(Current { number, rest }), now),
             Err(error) => {
@@ -128,6 +130,17 @@ fn read_some(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u6
     0
 }
 
+/// Looks at all files, and puts them in the order of their turns.
+fn list(jobs: &JobContext, options: &ScrubOptions, work: &mut Work, now: u64) {
+    let files = files(jobs);
+    let candidates: Vec<Candidate> = files.iter().map(File::candidate).collect();
+    let Turns { due, never, next_in } = work.plan.turns(&candidates, now, options.period);
+    let by_number: BTreeMap<FileNumber, &File> = files.iter().map(|file| (file.number(), file)).collect();
+    work.turns = due.iter().filter_map(|number| by_number.get(number).map(|file| file.known())).collect();
+    (work.never, work.next_nanos) = (never, next_in.map(|nanos| now.saturating_add(nanos)));
+    work.listed_nanos = Some(now);
+}
+
 /// The file had its turn.
 fn end(ctx: &DbContext, work: &mut Work) {
     if let Some(current) = work.current.take() {
@@ -142,19 +155,18 @@ fn found(jobs: &JobContext, number: FileNumber, error: &Error) {
     if error.kind() != ErrorKind::Corruption {
         ctx.scrub.figures.failed.fetch_add(1, Ordering::Relaxed);
         log_at!(ctx, LogLevel::Warn, "scrub: {} cannot be read: {error}", file.path(ctx).display());
+        if ctx.listens() {
+            ctx.tell(Event::UnreadableFound(&file.damage(ctx, error)));
+        }
+        quarantine::after_scrub(jobs, &file, error);
         return;
     }
     ctx.scrub.figures.damaged.fetch_add(1, Ordering::Relaxed);
     log_at!(ctx, LogLevel::Error, "scrub: damage in {}: {error}", file.path(ctx).display());
+    quarantine::after_scrub(jobs, &file, error);
     if ctx.listens() {
         ctx.tell(Event::DamageFound(&file.damage(ctx, error)));
     }
-}
-
-/// A file of the newest versions.
-enum File {
-    Table(Arc<ColumnFamily>, usize, Arc<TableFile>),
-    Blobs(Arc<ColumnFamily>, Arc<BlobFile>),
 }
 
 /// All files of the newest versions.
@@ -169,110 +181,4 @@ fn files(jobs: &JobContext) -> Vec<File> {
         files.extend(version.blob_files.values().map(|blob| File::Blobs(cf.clone(), blob.file.clone())));
     }
     files
-}
-
-impl File {
-    fn number(&self) -> FileNumber {
-        match self {
-            File::Table(_, _, file) => file.number,
-            File::Blobs(_, file) => file.number,
-        }
-    }
-
-    fn candidate(&self) -> Candidate {
-        match self {
-            File::Table(_, _, file) => Candidate { written: file.creation_time, number: file.number },
-            File::Blobs(_, file) => Candidate { written: 0, number: file.number },
-        }
-    }
-
-    fn path(&self, ctx: &DbContext) -> PathBuf {
-        match self {
-            File::Table(_, _, file) => file.path(&ctx.path),
-            File::Blobs(_, file) => file.path(&ctx.path),
-        }
-    }
-
-    /// Opens it beside the table cache: what is open there was verified when it was opened, not now.
-    fn open(&self, ctx: &DbContext) -> Result<Rest> {
-        let path = self.path(ctx);
-        let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
-        let opened = ctx.env.fs.open_read(&path, open)?;
-        let expected = match self {
-            File::Table(_, _, file) => file.size,
-            File::Blobs(_, file) => blob::file_len(file.total_bytes),
-        };
-        if opened.size() != expected {
-            let (size, path) = (opened.size(), path.display());
-            return Err(Error::corruption(format!(
-                "{path}: size is {size} bytes, the MANIFEST says {expected}"
-            )));
-        }
-        match self {
-            File::Table(cf, _, file) => {
-                let table = Arc::new(TableReader::open(opened, reader_options(cf, file))?);
-                Ok(Rest::Table(table.walk()?))
-            }
-            File::Blobs(cf, _) => Ok(Rest::Blobs(BlobReader::open(opened, cf.id().0)?, BlobReader::FIRST)),
-        }
-    }
-
-    fn damage(&self, ctx: &DbContext, error: &Error) -> DamageInfo {
-        let (cf, level, range) = match self {
-            File::Table(cf, level, file) => {
-                let range = (user_key(&file.smallest).to_vec(), user_key(&file.largest).to_vec());
-                (cf, Some(*level), Some(range))
-            }
-            File::Blobs(cf, _) => (cf, None, None),
-        };
-        DamageInfo {
-            cf_name: cf.name().to_string(),
-            path: self.path(ctx),
-            number: self.number().0,
-            level,
-            range,
-            error: error.clone(),
-        }
-    }
-}
-
-/// How a table is opened whose blocks come from the file.
-pub fn reader_options(cf: &ColumnFamily, file: &TableFile) -> TableReaderOptions {
-    TableReaderOptions {
-        expected_unique_id: file.unique_id,
-        largest_seqno: file.largest_seq,
-        ..TableReaderOptions::uncached(cf.comparator.clone())
-    }
-}
-
-impl Rest {
-    /// The bytes of the next block or record, and what is wrong with it; `None` at the end.
-    fn verify_next(&mut self) -> Option<(u64, Result<()>)> {
-        match self {
-            Rest::Table(walk) => walk.verify_next(),
-            Rest::Blobs(reader, offset) => match reader.verify_record(*offset) {
-                Ok(None) => None,
-                Ok(Some(end)) => {
-                    let bytes = end - *offset;
-                    *offset = end;
-                    Some((bytes, Ok(())))
-                }
-                Err(error) => Some((0, Err(error))),
-            },
-        }
-    }
-
-    /// Reads what was read last again.
-    fn verify_again(&mut self) -> Result<()> {
-        match self {
-            Rest::Table(walk) => walk.verify_again(),
-            Rest::Blobs(reader, offset) => match reader.verify_record(*offset)? {
-                Some(end) => {
-                    *offset = end;
-                    Ok(())
-                }
-                None => Ok(()),
-            },
-        }
-    }
 }

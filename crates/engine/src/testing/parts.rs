@@ -152,7 +152,7 @@ impl Parts {
             })
             .collect();
         let objects = objects.complete(&options, &env.clock);
-        let pool = memtable_pool(&descriptors, objects.memory_account());
+        let pool = memtable_pool(&descriptors, &objects);
         let log = match &objects.logger {
             None => InfoLog::none(&env),
             logger => InfoLog::create(&env, dir, &options, logger.as_ref()).unwrap(),
@@ -256,6 +256,7 @@ impl Parts {
             sources: &sources,
             seq,
             options: crate::read::options::ReadOptions::by_default(),
+            counting: outcrop_monitor::Counting::OFF,
             watch: outcrop_monitor::Watch::OFF,
         };
         let value = get(&view, key.as_bytes()).unwrap();

@@ -40,6 +40,7 @@ impl CommitPipeline {
             sources: &sources,
             seq: before,
             options: crate::read::options::ReadOptions::by_default(),
+            counting: outcrop_monitor::Counting::OFF,
             watch: outcrop_monitor::Watch::OFF,
         };
         let existing = plain_value(&view, key, in_memory).ok()??;

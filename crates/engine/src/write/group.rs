@@ -37,7 +37,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
-/// Batches are gathered into one group up to this many bytes, so that one writer's latency is bounded.
+/// Batches are gathered into one group up to this many bytes if nobody says otherwise, so that one writer's latency is bounded.
 /// Source: RocksDB `max_write_batch_group_size_bytes`.
 const MAX_GROUP_BYTES: usize = 1 << 20;
 /// Groups of others that a leader commits before it goes back to its caller.
@@ -150,8 +150,8 @@ impl Writer {
         }
     }
 
-    /// True if the request can commit in a group led by one with `leader`'s options.
-    fn fits(&self, leader: &WriteOptions, group_bytes: usize) -> bool {
+    /// True if the request can commit in a group led by one with `leader`'s options, beside whose writes there is room for `room` bytes.
+    fn fits(&self, leader: &WriteOptions, room: usize) -> bool {
         match &*self.state.lock() {
             WriterState::Waiting { request, .. } => {
                 let options = &request.options;
@@ -160,7 +160,7 @@ impl Writer {
                     && (leader.sync || !options.sync)
                     && options.no_slowdown == leader.no_slowdown
                     && options.rate_limiter_priority == leader.rate_limiter_priority
-                    && group_bytes + request.bytes.len() <= MAX_GROUP_BYTES
+                    && request.bytes.len() <= room
             }
             _ => false,
         }
@@ -237,12 +237,19 @@ fn cost(bytes: usize) -> u32 {
     1 + (bytes / 512) as u32
 }
 
-#[derive(Default)]
 struct Line {
     /// In order of arrival.
     waiting: VecDeque<QueuedWriter>,
     /// The leader waits for room, which may take for ever.
     stalled: bool,
+    /// Bytes of a group; a batch that is larger is written alone.
+    max_group_bytes: usize,
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line { waiting: VecDeque::new(), stalled: false, max_group_bytes: MAX_GROUP_BYTES }
+    }
 }
 
 /// A place in line.
@@ -267,7 +274,7 @@ impl Line {
                 index += 1;
                 continue;
             }
-            if !place.writer.fits(options, bytes) {
+            if !place.writer.fits(options, self.max_group_bytes.saturating_sub(bytes)) {
                 break;
             }
             let writer = self.waiting.remove(index).expect("it is there").writer;
@@ -281,8 +288,9 @@ impl Line {
 
     /// Adds the first in line to `group`, if it can commit with it under `options`. True if it does.
     fn add_first(&mut self, group: &mut Group, options: &WriteOptions) -> bool {
-        let bytes = group.iter().map(|(_, request)| request.bytes.len()).sum();
-        if !self.waiting.front().is_some_and(|place| place.writer.fits(options, bytes)) {
+        let bytes: usize = group.iter().map(|(_, request)| request.bytes.len()).sum();
+        let room = self.max_group_bytes.saturating_sub(bytes);
+        if !self.waiting.front().is_some_and(|place| place.writer.fits(options, room)) {
             return false;
         }
         let place = self.waiting.pop_front().expect("front exists");
@@ -312,6 +320,13 @@ fn stalled() -> Error {
 }
 
 impl WriteQueue {
+    /// A line of which at most so many bytes are written together; a batch that is larger is written alone.
+    pub fn with_max_group_bytes(bytes: usize) -> WriteQueue {
+        let queue = WriteQueue::default();
+        queue.line.lock().max_group_bytes = bytes;
+        queue
+    }
+
     /// Makes the caller leader if nobody is. Then [`WriteQueue::end_lead`] must follow.
     #[inline]
     pub fn try_lead(&self) -> bool {

@@ -12,7 +12,7 @@
 //! group visible to readers at once.
 
 use super::contention::{self, Contended, contend};
-use super::counts;
+use super::counts::{self, Counted};
 use super::group::{Group, Request, Turn, WriteQueue, Writer};
 use super::options::WriteOptions;
 use super::stall_condition::StallCondition;
@@ -26,7 +26,7 @@ use crate::stats::DbStats;
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{IoKind, IoPriority};
-use outcrop_monitor::{HistogramKind, PerfMetric, Ticker, Watch};
+use outcrop_monitor::{Asked, HistogramKind, PerfMetric, Ticker, Watch};
 use parking_lot::{Mutex, MutexGuard};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -69,11 +69,13 @@ pub struct Committing {
 impl CommitPipeline {
     /// A pipeline that goes on with `core`.
     pub fn new(versions: Arc<VersionSet>, closed_wals: Arc<ClosedWals>, core: WriteCore) -> CommitPipeline {
+        let max_group_bytes = versions.ctx.options.kept.number("max_write_batch_group_size_bytes");
+        let max_group_bytes = max_group_bytes.and_then(|bytes| usize::try_from(bytes).ok());
         CommitPipeline {
             ctx: versions.ctx.clone(),
             needs_wal: recycled_wals(&versions.ctx.options) > 0,
             versions,
-            queue: WriteQueue::default(),
+            queue: max_group_bytes.map_or_else(WriteQueue::default, WriteQueue::with_max_group_bytes),
             core: Mutex::new(core),
             closed_wals,
             stats: DbStats::default(),
@@ -87,16 +89,55 @@ impl CommitPipeline {
 
     /// Commits `batch`: atomically, in the order of arrival, visible to reads when it returns.
     pub fn write(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
-        let watching = self.ctx.monitor.begin();
-        let watch = Watch::from(&watching);
-        let timer = watch.stats_timer();
-        let result = match self.check_options(options, batch.size_bytes()) {
-            Ok(()) if self.queue.try_lead() => self.write_alone(options, batch, watch),
-            Ok(()) => self.write_with_others(options, batch, watch),
-            refused => refused,
+        let stats = match self.ctx.monitor.asked() {
+            Asked::Nobody => None,
+            Asked::Counts(stats) => Some(stats),
+            Asked::Times(_) | Asked::More => return self.write_measured(options, batch),
         };
-        timer.micros(HistogramKind::DbWrite);
+        self.write_counted(options, batch, Counted { stats, watch: Watch::OFF })
+    }
+
+    /// [`CommitPipeline::write`], of which times are wanted.
+    #[inline(never)]
+    fn write_measured(&self, options: &WriteOptions, batch: &mut WriteBatch) -> Result<()> {
+        let Asked::Times(stats) = self.ctx.monitor.asked() else {
+            let watching = self.ctx.monitor.begin();
+            let watch = Watch::from(&watching);
+            let timer = watch.stats_timer();
+            let result = self.write_for_all(options, batch, watch.into());
+            timer.micros(HistogramKind::DbWrite);
+            return result;
+        };
+        let clock = &*self.ctx.monitor.clock;
+        let began = clock.monotonic_nanos();
+        let result = self.write_for_all(options, batch, Counted { stats: Some(stats), watch: Watch::OFF });
+        let nanos = clock.monotonic_nanos().saturating_sub(began);
+        stats.record_time(HistogramKind::DbWrite, nanos / 1000);
         result
+    }
+
+    #[inline(never)]
+    fn write_for_all(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        counted: Counted<'_>,
+    ) -> Result<()> {
+        self.write_counted(options, batch, counted)
+    }
+
+    #[inline(always)]
+    fn write_counted(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        counted: Counted<'_>,
+    ) -> Result<()> {
+        match self.check_options(options, batch.size_bytes()) {
+            Ok(()) if self.queue.try_lead() => self.write_alone(options, batch, counted),
+            Ok(()) => self.write_with_others(options, batch, counted),
+            refused => refused,
+        }
     }
 
     /// Commits `batch` while others write.
@@ -105,10 +146,10 @@ impl CommitPipeline {
         &self,
         options: &WriteOptions,
         batch: &mut WriteBatch,
-        watch: Watch<'_>,
+        counted: Counted<'_>,
     ) -> Result<()> {
         let patience = match contend(&self.queue, options, &*self.ctx.env.clock) {
-            Contended::Leads => return self.write_alone(options, batch, watch),
+            Contended::Leads => return self.write_alone(options, batch, counted),
             Contended::Waits { patience } => patience,
         };
         let request = Request { bytes: batch.take_bytes(), options: *options, alone: false };
@@ -160,7 +201,7 @@ impl CommitPipeline {
         }
         // A panic of the application's: nothing was done yet that it could leave half done.
         let admit = |group| caught("admission", || admit(group));
-        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], admit, watch));
+        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], admit, watch.into()));
         batch.restore_bytes(own);
         self.end_lead(options, batch.size_bytes());
         timer.micros(HistogramKind::DbWrite);
@@ -187,9 +228,14 @@ impl CommitPipeline {
 
     /// Commits `batch` in a group of its own. The caller leads, and does not after.
     #[inline]
-    fn write_alone(&self, options: &WriteOptions, batch: &mut WriteBatch, watch: Watch<'_>) -> Result<()> {
+    fn write_alone(
+        &self,
+        options: &WriteOptions,
+        batch: &mut WriteBatch,
+        counted: Counted<'_>,
+    ) -> Result<()> {
         let mut own = batch.take_bytes();
-        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], anything, watch));
+        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], anything, counted));
         batch.restore_bytes(own);
         self.end_lead(options, batch.size_bytes());
         result
@@ -225,7 +271,7 @@ impl CommitPipeline {
         followers: &mut [(Arc<Writer>, Request)],
     ) -> Result<()> {
         let watching = self.ctx.monitor.begin();
-        self.catching_panics(|| self.lead(options, own, followers, anything, Watch::from(&watching)))
+        self.catching_panics(|| self.lead(options, own, followers, anything, Watch::from(&watching).into()))
     }
 
     /// Has `commit` commit one group, and returns whatever happens: the caller owes its followers an answer, and the line a leader.
@@ -246,8 +292,9 @@ impl CommitPipeline {
         own: &mut [u8],
         followers: &mut [(Arc<Writer>, Request)],
         admit: impl FnOnce(Committing) -> Result<()>,
-        watch: Watch<'_>,
+        counted: Counted<'_>,
     ) -> Result<()> {
+        let watch = counted.watch;
         let timer = watch.perf_timer_without(counts::PARTS_OF_A_WRITE);
         let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
         let mut core = self.core_with_room(options, group_bytes as u64)?;
@@ -262,14 +309,14 @@ impl CommitPipeline {
         if options.disable_wal {
             self.note_unlogged(&mut core);
         } else {
-            self.log_group(&mut core, options, own, followers, count, watch)?;
+            self.log_group(&mut core, options, own, followers, count, counted)?;
         }
         let applying = watch.perf_timer();
         self.apply_group(&mut core.targets, own, followers)?;
         applying.nanos(PerfMetric::WriteMemtableTime);
         core.seal_wanted |= self.any_memtable_full(&mut core.targets);
         self.versions.publish(last);
-        self.count_group(group_bytes, count, followers.len(), watch);
+        self.count_group(group_bytes, count, followers.len(), counted);
         timer.nanos(PerfMetric::WritePreAndPostProcessTime);
         Ok(())
     }
@@ -341,9 +388,9 @@ impl CommitPipeline {
         own: &[u8],
         followers: &[(Arc<Writer>, Request)],
         count: u64,
-        watch: Watch<'_>,
+        counted: Counted<'_>,
     ) -> Result<()> {
-        let timer = watch.perf_timer();
+        let timer = counted.watch.perf_timer();
         let before = core.wal.len();
         if let Some(priority) = options.rate_limiter_priority {
             self.pace_record(priority, record_bytes(own, followers));
@@ -366,13 +413,13 @@ impl CommitPipeline {
         if options.sync {
             self.closed_wals
                 .sync_and_track(&self.versions)
-                .and_then(|()| core.wal.sync_watched(&self.ctx, watch))
+                .and_then(|()| core.wal.sync(&self.ctx))
                 .map_err(|e| self.versions.fail_writes(e))?;
             self.stats.wal_syncs.add_single_writer(1);
         }
-        if watch.is_on() {
+        if counted.is_on() {
             let bytes = record_bytes(own, followers);
-            counts::logged(watch, timer, 1 + followers.len() as u64, bytes, options.sync);
+            counts::logged(counted, timer, 1 + followers.len() as u64, bytes, options.sync);
         }
         Ok(())
     }
@@ -437,15 +484,15 @@ impl CommitPipeline {
         full
     }
 
-    #[inline]
-    pub(super) fn count_group(&self, bytes: usize, count: u64, followers: usize, watch: Watch<'_>) {
+    #[inline(always)]
+    pub(super) fn count_group(&self, bytes: usize, count: u64, followers: usize, counted: Counted<'_>) {
         self.stats.writes.add_single_writer(1 + followers as u64);
         self.stats.keys_written.add_single_writer(count);
         self.stats.bytes_written.add_single_writer(bytes as u64);
         self.stats.groups.add_single_writer(1);
         // Followers' headers are not written.
         let bytes = bytes - followers * codec::HEADER_LEN;
-        counts::group(watch, 1 + followers as u64, count, bytes as u64);
+        counts::group(counted, 1 + followers as u64, count, bytes as u64);
     }
 
     /// Makes what the WALs were given so far durable, where it is not yet, while the caller excludes writers.
@@ -484,6 +531,9 @@ fn anything(_: Committing) -> Result<()> {
 
 /// Bytes of the group's record: followers' headers are not written.
 fn record_bytes(own: &[u8], followers: &[(Arc<Writer>, Request)]) -> u64 {
+    if followers.is_empty() {
+        return own.len() as u64;
+    }
     let payload = followers.iter().map(|(_, request)| request.bytes.len() - codec::HEADER_LEN);
     (own.len() + payload.sum::<usize>()) as u64
 }

@@ -25,7 +25,7 @@ impl CommitPipeline {
     /// Takes `write_core` for a group of `bytes`, once there is room for it. The caller leads.
     ///
     /// # Errors
-    /// The background error; ShutdownInProgress; Incomplete if it would wait and `options` say not to.
+    /// The background error; ShutdownInProgress; Incomplete if it would wait and `options` say not to; Aborted if a memory budget has no room.
     #[inline]
     pub(super) fn core_with_room(
         &self,
@@ -39,7 +39,7 @@ impl CommitPipeline {
         if refused
             || core.seal_wanted
             || self.versions.stall.condition() != StallCondition::Normal
-            || self.is_short_of_memory()
+            || self.is_short_of_memory(bytes)
         {
             return self.make_room(core, options, bytes);
         }
@@ -57,8 +57,13 @@ impl CommitPipeline {
         let mut held = HeldBack { commit: self, micros: 0 };
         loop {
             if self.versions.refuses_writes() {
+                // Resuming waits for the lock, and may be over before the error is read.
                 drop(core);
-                return Err(self.versions.refusal());
+                if let Some(error) = self.versions.refusal() {
+                    return Err(error);
+                }
+                core = self.exclude_writers();
+                continue;
             }
             match self.versions.stall.condition() {
                 StallCondition::Stopped => {
@@ -77,6 +82,15 @@ impl CommitPipeline {
                 }
                 _ if core.seal_wanted => self.seal_full_memtables(&mut core)?,
                 _ => match &self.ctx.objects.write_buffer_manager {
+                    Some(manager) if manager.is_too_large(bytes) => {
+                        let most = manager.largest_write();
+                        return Err(Error::new(
+                            ErrorKind::Aborted,
+                            format!(
+                                "Memory limit reached: a write of {bytes} bytes, memory_budget allows {most}"
+                            ),
+                        ));
+                    }
                     Some(manager) if !flushed && manager.should_flush() => {
                         flushed = true;
                         let over_limit = manager.mutable_memtable_memory_usage() > manager.buffer_size();
@@ -93,11 +107,45 @@ impl CommitPipeline {
         }
     }
 
-    /// True if memtables of all databases that share a manager take too much.
+    /// True if memtables of all databases that share a manager take too much, or would with `bytes` more.
     #[inline]
-    fn is_short_of_memory(&self) -> bool {
+    fn is_short_of_memory(&self, bytes: u64) -> bool {
         let manager = self.ctx.objects.write_buffer_manager.as_ref();
-        manager.is_some_and(|manager| manager.should_flush() || manager.should_stall())
+        manager.is_some_and(|manager| {
+            manager.should_flush() || manager.should_stall() || manager.is_too_large(bytes)
+        })
+    }
+
+    /// Within a memory budget: flushes memtables if those of all databases that share it take too much, though nobody writes to this one.
+    ///
+    /// # Errors
+    /// As of writing.
+    pub fn flush_for_others(&self) -> Result<()> {
+        let Some(manager) = &self.ctx.objects.write_buffer_manager else { return Ok(()) };
+        if self.versions.refuses_writes() {
+            return Ok(());
+        }
+        if manager.should_stall() {
+            self.give_up_memory();
+        }
+        match manager.should_flush() {
+            true => self.flush_oldest_memtable(&mut self.exclude_writers(), false),
+            false => Ok(()),
+        }
+    }
+
+    /// Within a memory budget whose writers wait: flushes memtables that wait for others to be flushed with, and drops those that are
+    /// flushed and kept for transactions.
+    fn give_up_memory(&self) {
+        if self.ctx.objects.memory_budget.is_none() {
+            return;
+        }
+        let mut state = self.versions.state.lock();
+        for cf in state.column_families.values_mut() {
+            cf.flush_requested |= !cf.sealed.is_empty();
+            cf.drop_history();
+        }
+        self.versions.wake(&mut state);
     }
 
     /// Waits until memtables were dropped, this database's or others'.
@@ -106,11 +154,12 @@ impl CommitPipeline {
         if options.no_slowdown {
             return Err(Error::new(ErrorKind::Incomplete, "Write stall"));
         }
+        self.give_up_memory();
         let _stalled = Stalled::new(&self.queue);
         let start = self.ctx.env.clock.monotonic_nanos();
-        manager.wait_for_memory(|| self.versions.refuses_writes());
+        let waited = manager.wait_for_memory(|| self.versions.refuses_writes());
         self.stats.stall_micros.add((self.ctx.env.clock.monotonic_nanos() - start) / 1000);
-        Ok(())
+        waited
     }
 
     /// Waits `nanos`, or until writes are not slowed any more.

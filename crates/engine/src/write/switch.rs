@@ -24,6 +24,7 @@ fn atomic_request(reason: FlushReason) -> Ticker {
     match reason {
         FlushReason::WriteBufferFull => Ticker::AtomicFlushRequestReasonWriteBufferFull,
         FlushReason::WriteBufferManager => Ticker::AtomicFlushRequestReasonWriteBufferManager,
+        FlushReason::MemtableMaxRangeDeletions => Ticker::AtomicFlushRequestReasonMemtableMaxRangeDeletions,
         _ => Ticker::AtomicFlushRequestReasonOther,
     }
 }
@@ -32,10 +33,12 @@ impl CommitPipeline {
     /// Seals what is full, and what holds back WALs that are too large together.
     pub fn seal_full_memtables(&self, core: &mut WriteCore) -> Result<()> {
         let mut reason = FlushReason::WriteBufferFull;
-        let mut ids: Vec<CfId> =
-            core.targets.iter().filter(|t| t.memtable.should_seal()).map(|t| t.cf.id()).collect();
+        let full = || core.targets.iter().filter(|target| target.memtable.should_seal());
+        let mut ids: Vec<CfId> = full().map(|target| target.cf.id()).collect();
         if ids.is_empty() {
             reason = FlushReason::WalFull;
+        } else if full().all(|target| target.memtable.has_enough_range_deletions()) {
+            reason = FlushReason::MemtableMaxRangeDeletions;
         }
         ids.extend(self.holders_of_oldest_wal(core));
         ids.sort_unstable();
@@ -184,7 +187,9 @@ impl CommitPipeline {
         }
         let number = self.ctx.new_file_number();
         let created = Wal::create(&self.ctx, number, None);
-        core.wal = created.map_err(|error| self.versions.fail_writes(error))?;
+        let created = created.map_err(|error| self.versions.fail_writes(error))?;
+        // With `manual_wal_flush` records wait in its buffer: should the flush that follows fail too, they are nowhere else.
+        std::mem::replace(&mut core.wal, created).end_if_whole(&self.ctx);
         core.wal.name_timestamps(&core.targets.stamped());
         let mut state = self.versions.state.lock();
         state.live_wals.push_back(LiveWal { number, size_bytes: 0 });

@@ -36,7 +36,7 @@ impl CommitPipeline {
                 return Err(Error::invalid_argument("Duplicate txn name"));
             }
             record[..8].copy_from_slice(&core.last_seq.plus(1).0.to_le_bytes());
-            self.log_group(core, &options, &record, &[], 0, Watch::from(&self.ctx.monitor.begin()))?;
+            self.log_group(core, &options, &record, &[], 0, Watch::from(&self.ctx.monitor.begin()).into())?;
             let mut state = self.versions.state.lock();
             state.prepared.add(name, core.wal.number(), writes.clone());
             Ok(())
@@ -58,7 +58,7 @@ impl CommitPipeline {
             let last = SeqNum(prepared_number.plus(u64::from(writes.count())).0 - 1);
             // Taken before the WAL write: as for any group.
             core.last_seq = last;
-            self.log_group(core, &options, &record, &[], 0, Watch::from(&self.ctx.monitor.begin()))?;
+            self.log_group(core, &options, &record, &[], 0, Watch::from(&self.ctx.monitor.begin()).into())?;
             core.targets.begin_group();
             self.apply_batch(&mut core.targets, first.as_bytes(), number, number)?;
             self.apply_batch(&mut core.targets, writes.as_bytes(), prepared_number, number)?;
@@ -67,7 +67,7 @@ impl CommitPipeline {
             self.versions.publish(last);
             let watching = self.ctx.monitor.begin();
             let (bytes, keys) = (record.len(), u64::from(first.count() + writes.count()));
-            self.count_group(bytes, keys, 0, Watch::from(&watching));
+            self.count_group(bytes, keys, 0, Watch::from(&watching).into());
             Ok(())
         })
     }
@@ -83,7 +83,14 @@ impl CommitPipeline {
             let mut known = self.versions.state.lock().prepared.get(name).is_some();
             if known {
                 record[..8].copy_from_slice(&core.last_seq.plus(1).0.to_le_bytes());
-                self.log_group(core, &options, &record, &[], 0, Watch::from(&self.ctx.monitor.begin()))?;
+                self.log_group(
+                    core,
+                    &options,
+                    &record,
+                    &[],
+                    0,
+                    Watch::from(&self.ctx.monitor.begin()).into(),
+                )?;
                 known = self.versions.state.lock().prepared.remove(name);
             }
             if known { Ok(()) } else { Err(not_prepared()) }

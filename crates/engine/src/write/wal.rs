@@ -61,6 +61,8 @@ pub struct Wal {
     cut_at_end: bool,
     /// Nothing was asked of the file yet but to be there: nothing of it can have failed.
     untouched: bool,
+    /// An operation of the file failed: what its end is nobody knows.
+    failed: bool,
     /// The sequence number of the last batch, if the next WAL is to name it (`track_and_verify_wals`).
     last_sequence: Option<u64>,
 }
@@ -104,6 +106,7 @@ impl Wal {
             synced: true,
             cut_at_end,
             untouched: true,
+            failed: false,
             last_sequence,
         })
     }
@@ -117,6 +120,7 @@ impl Wal {
             synced: true,
             cut_at_end: false,
             untouched: true,
+            failed: false,
             last_sequence: None,
         }
     }
@@ -166,7 +170,7 @@ impl Wal {
         if let Some(last) = &mut self.last_sequence {
             *last = parts.first().map_or(0, |first| fixed64_at(first, 0));
         }
-        self.writer.append_parts(parts).map(|_| ())
+        self.writer.append_parts(parts).map(|_| ()).inspect_err(|_| self.failed = true)
     }
 
     /// See [`WriteFile::retired_window`].
@@ -177,19 +181,15 @@ impl Wal {
     /// Hands buffered records to the operating system.
     pub fn flush(&mut self) -> Result<()> {
         self.untouched = false;
-        self.writer.flush()
+        self.writer.flush().inspect_err(|_| self.failed = true)
     }
 
     /// Makes everything appended durable, and the file's name with it.
     pub fn sync(&mut self, ctx: &DbContext) -> Result<()> {
-        self.sync_watched(ctx, Watch::from(&ctx.monitor.begin()))
-    }
-
-    /// As [`WalWriter::sync`], for an operation that is watched already.
-    pub fn sync_watched(&mut self, ctx: &DbContext, watch: Watch<'_>) -> Result<()> {
         self.untouched = false;
-        let timer = watch.stats_timer();
-        self.writer.sync()?;
+        let watching = ctx.monitor.begin();
+        let timer = Watch::from(&watching).stats_timer();
+        self.writer.sync().inspect_err(|_| self.failed = true)?;
         timer.micros(HistogramKind::WalFileSyncMicros);
         if !self.dir_synced {
             ctx.env.fs.sync_dir(&ctx.wal_dir)?;
@@ -204,7 +204,17 @@ impl Wal {
     pub fn end(&mut self) -> Result<()> {
         self.untouched = false;
         self.synced &= !self.cut_at_end;
-        self.writer.close()
+        self.writer.close().inspect_err(|_| self.failed = true)
+    }
+
+    /// [`Wal::end`], unless an operation of the file has failed: after that nothing is appended. Another WAL takes its place, and what fails now
+    /// is a line of LOG.
+    pub fn end_if_whole(mut self, ctx: &DbContext) {
+        if !self.failed
+            && let Err(error) = self.end()
+        {
+            log_line!(ctx, "WAL {:06} is not whole: {error}", self.number.0);
+        }
     }
 }
 

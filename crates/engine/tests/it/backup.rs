@@ -1,6 +1,6 @@
 //! Backups: contents, sharing, damage, deletion, crashes and full disks, on file systems in memory.
 
-use crate::harness::{Rng, Rows, contents, seed};
+use crate::harness::{Rng, Rows, StopOnDrop, contents, seed};
 use outcrop::*;
 use outcrop_env::OpenWrite;
 use outcrop_env::faulty::{EIO, FaultyFs};
@@ -186,6 +186,7 @@ fn a_backup_beside_writes_is_a_point_that_was_there() {
     let (stop, written) = (AtomicBool::new(false), AtomicU64::new(0));
     let mut backups = Vec::new();
     std::thread::scope(|scope| {
+        let _stopping = StopOnDrop(&stop);
         scope.spawn(|| {
             let side = db.column_family("side").unwrap();
             for number in 1.. {
@@ -214,7 +215,6 @@ fn a_backup_beside_writes_is_a_point_that_was_there() {
             let id = engine.create_backup_with(&db, &created).unwrap();
             backups.push((id, before, written.load(Ordering::SeqCst) + 1));
         }
-        stop.store(true, Ordering::Relaxed);
     });
     for (id, before, after) in backups {
         engine.verify_backup(id).unwrap();

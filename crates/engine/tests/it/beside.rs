@@ -1,6 +1,6 @@
 //! Databases beside a database: checkpoints, read-only openings, secondaries.
 
-use crate::harness::{LEAST_MEMTABLE, Rows, contents, creating, descriptor, work_done};
+use crate::harness::{LEAST_MEMTABLE, Rows, StopOnDrop, contents, creating, descriptor, work_done};
 use outcrop::*;
 use outcrop_env::faulty::{EIO, FaultyFs};
 use outcrop_env::memory::MemoryFs;
@@ -56,15 +56,6 @@ fn a_checkpoint_is_a_database_of_its_own() {
     assert!(work.memtables >= 7, "memtables fill between checkpoints: {work:?}");
     let error = db.create_checkpoint("/flushed").unwrap_err();
     assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-}
-
-/// Sets the flag when it goes.
-struct StopOnDrop<'a>(&'a AtomicBool);
-
-impl Drop for StopOnDrop<'_> {
-    fn drop(&mut self) {
-        self.0.store(true, Ordering::Relaxed);
-    }
 }
 
 #[test]

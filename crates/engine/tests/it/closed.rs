@@ -2,6 +2,10 @@
 
 use crate::harness::creating;
 use outcrop::*;
+use outcrop_env::{FileSystem, OpenWrite, memory::MemoryFs};
+use outcrop_options::kept::DB_KEPT;
+use std::path::Path;
+use std::sync::Arc;
 
 /// Calls that would change the directory, each with the error's kind or none.
 fn change_everything(db: &Db, other: &ColumnFamilyHandle) -> Vec<(&'static str, Option<ErrorKind>)> {
@@ -29,7 +33,7 @@ fn files(env: &Env) -> Vec<(String, u64)> {
     let mut names = env.fs.list("/db".as_ref()).unwrap();
     names.retain(|name| !name.starts_with("LOG"));
     names.sort();
-    let size = |name: &String| env.fs.file_size(&std::path::Path::new("/db").join(name)).unwrap();
+    let size = |name: &String| env.fs.file_size(&Path::new("/db").join(name)).unwrap();
     names.into_iter().map(|name| (name.clone(), size(&name))).collect()
 }
 
@@ -71,5 +75,34 @@ fn a_closed_handle_changes_nothing_in_the_directory() {
         let third = open().column_family(family()).open().unwrap();
         assert_eq!(third.get("k").unwrap().as_deref(), Some(&b"of the second"[..]));
         assert_eq!(third.get("u").unwrap().is_some(), unflushed);
+    }
+}
+
+#[test]
+fn a_manifest_that_was_damaged_is_written_anew_at_the_end_if_options_say_so() {
+    for verifies in [true, false] {
+        let fs = MemoryFs::new();
+        let open = |verifies: bool| {
+            let mut options = creating();
+            options.kept.set(DB_KEPT, "verify_manifest_content_on_close", &verifies.to_string()).unwrap();
+            Db::builder("/db").env(Env { fs: Arc::new(fs.clone()), ..Env::memory() }).options(options).open()
+        };
+        let db = open(verifies).unwrap();
+        db.put("a", "1").unwrap();
+        db.flush().unwrap();
+        let names = fs.list(Path::new("/db")).unwrap();
+        let manifest = names.into_iter().find(|name| name.starts_with("MANIFEST")).expect("there is one");
+        let path = Path::new("/db").join(manifest);
+        let mut bytes = fs.read_all(&path).unwrap();
+        let last = bytes.len() - 1;
+        bytes[last] ^= 1;
+        let mut writer = fs.create(&path, OpenWrite::default()).unwrap();
+        writer.append(&bytes).unwrap();
+        writer.close().unwrap();
+        db.close().unwrap();
+        match open(false) {
+            Ok(db) => assert_eq!((verifies, db.get("a").unwrap().as_deref()), (true, Some(&b"1"[..]))),
+            Err(error) => assert_eq!((verifies, error.kind()), (false, ErrorKind::Corruption)),
+        }
     }
 }

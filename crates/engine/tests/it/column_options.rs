@@ -4,8 +4,8 @@ use crate::harness::{Rng, contents, creating, descriptor, seed, until};
 use outcrop::options::{CompressionType, FilterPolicy, Prepopulate};
 use outcrop::*;
 use outcrop_base::PrefixExtractor;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 
 fn open(env: &Env, options: &ColumnFamilyOptions, parts: ColumnFamilyParts) -> Result<Db> {
     let family = ColumnFamilyDescriptor { name: "default".into(), options: options.clone(), parts };
@@ -475,4 +475,45 @@ fn the_identity_is_where_the_options_say() {
         ..creating()
     };
     assert_eq!(open(nowhere).err().expect("no place for it").kind(), ErrorKind::InvalidArgument);
+}
+
+/// The reasons of flushes, and how many range deletions each table of theirs has.
+#[derive(Default)]
+struct Flushes(Mutex<Vec<(FlushReason, u64)>>);
+
+impl EventListener for Flushes {
+    fn flush_completed(&self, _: &Arc<Db>, info: &FlushJobInfo) {
+        self.0.lock().unwrap().push((info.reason, info.properties.num_range_deletions));
+    }
+}
+
+#[test]
+fn a_memtable_is_flushed_once_it_has_as_many_range_deletions_as_it_may() {
+    let told = Arc::new(Flushes::default());
+    let mut options =
+        ColumnFamilyOptions { disable_auto_compactions: true, ..ColumnFamilyOptions::default() };
+    options.kept.set(outcrop_options::kept::CF_KEPT, "memtable_max_range_deletions", "4").unwrap();
+    let db = Db::builder("/db")
+        .env(Env::memory())
+        .create_if_missing(true)
+        .column_family(ColumnFamilyDescriptor::default_with(options, plain()))
+        .listener(told.clone())
+        .open()
+        .unwrap();
+    // Apart from each other: ranges that overlap are more fragments in a table.
+    let delete = |row: u32| db.delete_range((row * 9).to_be_bytes(), (row * 9 + 5).to_be_bytes()).unwrap();
+    // Each memtable is sealed before the write that comes after. One flush at a time, as two memtables may be flushed together.
+    let flushed = |count| until("a flush", || told.0.lock().unwrap().len() == count);
+    (0..5).for_each(delete);
+    flushed(1);
+    (5..9).for_each(delete);
+    flushed(2);
+    db.set_options(&[("memtable_max_range_deletions", "2")]).unwrap();
+    // The memtable that there is goes on as it was made.
+    (9..13).for_each(delete);
+    flushed(3);
+    (13..15).for_each(delete);
+    flushed(4);
+    let deletions = told.0.lock().unwrap().clone();
+    assert_eq!(deletions, [4, 4, 4, 2].map(|count| (FlushReason::MemtableMaxRangeDeletions, count)));
 }

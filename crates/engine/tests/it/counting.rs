@@ -6,8 +6,8 @@ use outcrop::options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompressionType, DbOptions, FilterPolicy,
 };
 use outcrop::{
-    ColumnFamilyDescriptor, Comparator, Db, Env, PerfContext, PerfLevel, PerfMetric, ReadOptions, Statistics,
-    Ticker,
+    ColumnFamilyDescriptor, Comparator, Db, Env, HistogramKind, MergeOperator, PerfContext, PerfLevel,
+    PerfMetric, ReadOptions, Statistics, Ticker,
 };
 use outcrop_base::PrefixExtractor;
 use outcrop_env::faulty::{EIO, FaultyFs};
@@ -109,6 +109,100 @@ fn a_compaction_counts_all_it_reads() {
     let [read] = counted(&statistics, [Ticker::CompactReadBytes], || db.compact_range(None, None).unwrap());
     assert!(read >= 4 * 20 * 100, "the rows alone are more than {read}");
     assert!(read <= bytes, "{read} of {bytes}");
+}
+
+#[test]
+fn a_flush_counts_what_memtables_had_and_what_newer_entries_hide() {
+    let (db, statistics) = open(&plain());
+    let tickers = [Ticker::MemtablePayloadBytesAtFlush, Ticker::MemtableGarbageBytesAtFlush];
+    // A key has 6 bytes, and 8 more for number and type.
+    let flushed = counted(&statistics, tickers, || {
+        (0..3).for_each(|_| db.put(key(1), [7; 100]).unwrap());
+        db.put(key(2), [7; 50]).unwrap();
+        db.delete(key(2)).unwrap();
+        db.delete_range(key(5), key(7)).unwrap();
+        db.flush().unwrap();
+    });
+    assert_eq!(flushed, [3 * 114 + 64 + 14 + 20, 2 * 114 + 64]);
+    let snapshot = db.snapshot();
+    let kept = counted(&statistics, tickers, || {
+        db.put(key(1), [7; 10]).unwrap();
+        let snapshot = db.snapshot();
+        db.put(key(1), [7; 10]).unwrap();
+        db.flush().unwrap();
+        drop(snapshot);
+    });
+    assert_eq!(kept, [2 * 24, 0]);
+    drop(snapshot);
+}
+
+/// Merges nothing.
+struct Refusing;
+
+impl MergeOperator for Refusing {
+    fn name(&self) -> &str {
+        "test.Refusing"
+    }
+
+    fn full_merge(&self, _: &[u8], _: Option<&[u8]>, _: &[&[u8]]) -> Option<Vec<u8>> {
+        None
+    }
+}
+
+#[test]
+fn merges_that_fail_are_counted_of_reads_and_of_jobs() {
+    let statistics = Arc::new(Statistics::new());
+    let family = descriptor("default", &plain()).with_merge_operator(Arc::new(Refusing));
+    let builder = Db::builder("/db").options(creating()).env(Env::memory()).column_family(family);
+    let db = builder.statistics(statistics.clone()).open().unwrap();
+    db.put(key(1), "base").unwrap();
+    db.merge(key(1), "operand").unwrap();
+    let failures = |work: &dyn Fn()| counted(&statistics, [Ticker::NumberMergeFailures], work);
+    assert_eq!(failures(&|| drop(db.get(key(1)).unwrap_err())), [1]);
+    assert_eq!(failures(&|| drop(db.flush().unwrap_err())), [1]);
+}
+
+#[test]
+fn reads_of_tables_are_measured_by_what_they_are_for() {
+    const KINDS: [HistogramKind; 6] = [
+        HistogramKind::FileReadGetMicros,
+        HistogramKind::FileReadMultigetMicros,
+        HistogramKind::FileReadDbIteratorMicros,
+        HistogramKind::FileReadFlushMicros,
+        HistogramKind::FileReadCompactionMicros,
+        HistogramKind::FileReadDbOpenMicros,
+    ];
+    let statistics = Arc::new(Statistics::new());
+    let env = Env::memory();
+    let open = || {
+        let builder = Db::builder("/db").options(creating()).env(env.clone());
+        let family = descriptor("default", &plain());
+        builder.column_family(family).statistics(statistics.clone()).open().unwrap()
+    };
+    let of = |kind| statistics.histogram(kind).count();
+    // Which kinds `work` adds to.
+    let reads = |work: &dyn Fn()| {
+        let before = (KINDS.map(of), of(HistogramKind::SstReadMicros));
+        work();
+        let more: [u64; 6] = std::array::from_fn(|at| of(KINDS[at]) - before.0[at]);
+        assert_eq!(of(HistogramKind::SstReadMicros) - before.1 + more[1], more.iter().sum::<u64>());
+        more.map(|reads| reads > 0)
+    };
+    let db = open();
+    assert_eq!(reads(&|| place(&db, 0..400, 0)), [false, false, false, true, false, false]);
+    assert_eq!(reads(&|| drop(db.get(key(7)).unwrap())), [true, false, false, false, false, false]);
+    assert_eq!(reads(&|| drop(db.multi_get(&[key(1), key(399)]))), [false, true, false, false, false, false]);
+    let scan = || {
+        let mut cursor = db.cursor().unwrap();
+        cursor.seek_to_first();
+        while cursor.valid() {
+            cursor.next();
+        }
+    };
+    assert_eq!(reads(&scan), [false, false, true, false, false, false]);
+    assert!(reads(&|| place(&db, 0..400, 1))[4]);
+    drop(db);
+    assert_eq!(reads(&|| drop(open())), [false, false, false, false, false, true]);
 }
 
 #[test]

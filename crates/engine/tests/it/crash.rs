@@ -120,6 +120,85 @@ fn a_crash_at_any_point_leaves_a_prefix_with_all_that_was_synced() {
     }
 }
 
+/// Writes of the history from `from` to `to`; returns how many are acknowledged and up to which the last synced one reaches.
+fn write_some(db: &Db, from: u64, to: u64) -> (u64, u64) {
+    let (mut acknowledged, mut synced) = (from, 0);
+    for i in from..to {
+        let options = WriteOptions { sync: i % 5 == 4, ..WriteOptions::default() };
+        let written = match i % 11 {
+            10 => db.delete_with(key(i), &options),
+            _ => db.put_with(key(i), value(i), &options),
+        };
+        if written.is_err() {
+            break;
+        }
+        acknowledged = i + 1;
+        if options.sync {
+            synced = i + 1;
+        }
+    }
+    (acknowledged, synced)
+}
+
+#[test]
+fn recovered_writes_that_stay_in_memory_last_through_crashes() {
+    let seed = seed("kept in memory", 5);
+    let (mut kept, mut flushed) = (0, 0);
+    for memtable in [64 << 20, LEAST_MEMTABLE] {
+        let open = |env: &Env, options: &ColumnFamilyOptions| {
+            let mut db_options = database_options(options);
+            let rows = outcrop_options::kept::DB_KEPT;
+            db_options.kept.set(rows, "avoid_flush_during_recovery", "true")?;
+            Db::builder("/db")
+                .options(db_options)
+                .env(env.clone())
+                .column_family(descriptor("default", options))
+                .open()
+        };
+        for point in 0..70 {
+            let options =
+                ColumnFamilyOptions { write_buffer_size: memtable, ..history_options(seed + point) };
+            let fs = FaultyFs::new(MemoryFs::new());
+            let env = Env::with_file_system(Arc::new(fs.clone()));
+            let crash = |draw: u64| match draw % 4 {
+                0 => fs.memory().crash(),
+                draw => fs.memory().crash_torn(seed ^ (point * 16 + draw)),
+            };
+            // How many writes of the history are there: the least and the most.
+            let (mut least, mut most) = (0, 0);
+            // Each opening ends with a crash: while it opens, in the middle of its writes, or after them.
+            for opening in 0..4 {
+                let so_far = fs.faults().changes();
+                fs.faults().fail_at(so_far + 10 + point * (opening + 1) % 71, EIO, true);
+                if let Ok(db) = open(&env, &options) {
+                    let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+                    let found = (least..=most).find(|n| rows_after(*n) == rows);
+                    let found = found.unwrap_or_else(|| {
+                        panic!("point {point}, opening {opening}: no prefix from {least} to {most}")
+                    });
+                    let in_memory = active_entries(&db, db.default_column_family()) > 0;
+                    kept += usize::from(found > 0 && in_memory);
+                    flushed += usize::from(found > 0 && !in_memory);
+                    let (acknowledged, synced) = write_some(&db, found, (found + 25).min(WRITES));
+                    // An opening makes durable what it found.
+                    least = found.max(synced);
+                    most = (acknowledged + 1).min(WRITES);
+                }
+                crash(point + opening);
+                fs.faults().heal();
+            }
+            let db = open(&env, &options).unwrap_or_else(|error| panic!("point {point}: {error}"));
+            let rows = contents(&db, db.default_column_family(), &ReadOptions::default());
+            let found = (least..=most).find(|n| rows_after(*n) == rows);
+            assert!(found.is_some(), "point {point}: no prefix from {least} to {most}");
+            db.flush().unwrap();
+            assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()), rows);
+        }
+    }
+    println!("{kept} openings kept what they replayed in memory, {flushed} flushed it");
+    assert!(kept > 60 && flushed > 5, "{kept} kept, {flushed} flushed");
+}
+
 /// Where files end each by itself, an older WAL may be lost that nobody synced, and a newer one be there: rows of unsynced writes
 /// come with gaps then. That is a known limit (docs/reliability.md). All that was synced is there, and no key has a value of before.
 #[test]

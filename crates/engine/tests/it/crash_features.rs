@@ -12,7 +12,9 @@
 //! By default every few points are taken, others for each seed; `OUTCROP_CRASH=all` takes every one. With
 //! `OUTCROP_CRASH_SCRIPT=TEXT` only scripts whose names contain the text are run.
 
-use crate::harness::{LEAST_MEMTABLE, Rng, active_entries, contents, creating, descriptor, seed, work_done};
+use crate::harness::{
+    LEAST_MEMTABLE, Rng, StopOnDrop, active_entries, contents, creating, descriptor, seed, work_done,
+};
 use outcrop::*;
 use outcrop_env::clock::ManualClock;
 use outcrop_env::faulty::{EIO, EMFILE, ENOSPC, FaultyFs};
@@ -673,14 +675,13 @@ fn tick(db: &Db, clock: &ManualClock) {
 fn ticking<R>(db: &Db, clock: &ManualClock, act: impl FnOnce() -> R) -> R {
     let done = AtomicBool::new(false);
     std::thread::scope(|scope| {
+        let _done = StopOnDrop(&done);
         scope.spawn(|| {
             while !done.load(Ordering::Relaxed) {
                 tick(db, clock);
             }
         });
-        let result = act();
-        done.store(true, Ordering::Relaxed);
-        result
+        act()
     })
 }
 

@@ -13,6 +13,7 @@ use std::cmp::Ordering;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{self, AtomicBool};
 
 /// All rows of a column family.
 pub type Rows = BTreeMap<Vec<u8>, Vec<u8>>;
@@ -23,6 +24,15 @@ pub fn until(what: &str, mut holds: impl FnMut() -> bool) {
     while !holds() {
         assert!(begun.elapsed().as_secs() < 600, "{what} never happens");
         std::thread::sleep(std::time::Duration::from_millis(1));
+    }
+}
+
+/// Sets the flag when it goes: threads of a scope that go on until it is set would otherwise never end once an assertion beside them fails.
+pub struct StopOnDrop<'a>(pub &'a AtomicBool);
+
+impl Drop for StopOnDrop<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, atomic::Ordering::Relaxed);
     }
 }
 

@@ -158,6 +158,25 @@ fn an_error_that_comes_while_a_database_resumes_is_not_lost() {
     }
 }
 
+/// With `manual_wal_flush` they wait in memory, of which closing writes them.
+#[test]
+fn buffered_records_of_the_wal_that_resuming_replaces_are_not_lost() {
+    let buffered = DbOptions { manual_wal_flush: true, ..creating() };
+    let at = fixture(buffered.clone(), &ColumnFamilyOptions::default());
+    at.put("a").unwrap();
+    at.put("b").unwrap();
+    at.fs.faults().only(Some(".sst"));
+    at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+    assert_eq!(at.flush().unwrap_err().kind(), ErrorKind::IoError);
+    at.wait_until(|at| at.background_errors() >= 3);
+    let Fixture { fs, db, .. } = at;
+    drop(db);
+    fs.faults().heal();
+    let env = Env::with_file_system(Arc::new(fs));
+    let db = Db::builder("/db").options(buffered).env(env).open().unwrap();
+    assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()).len(), 2);
+}
+
 #[test]
 fn attempts_are_limited_and_none_are_made_if_none_are_wanted() {
     let failing = |most: i32| {

@@ -1,6 +1,6 @@
 //! The scrubber: what it reads, what it finds in damaged files, and to whom it tells that.
 
-use crate::harness::creating;
+use crate::harness::{creating, until};
 use outcrop::*;
 use outcrop_env::{FileSystem, OpenWrite, memory::MemoryFs};
 use std::path::{Path, PathBuf};
@@ -9,14 +9,20 @@ use std::time::Duration;
 
 const FAST: ScrubOptions = ScrubOptions { bytes_per_second: 1 << 40, period: Duration::from_secs(100_000) };
 
+/// Damage, and files that could not be read.
 #[derive(Default)]
-struct Heard(Mutex<Vec<DamageInfo>>);
+struct Heard(Mutex<Vec<DamageInfo>>, Mutex<Vec<DamageInfo>>);
 
 impl EventListener for Heard {
     fn damage_found(&self, db: &Arc<Db>, damage: &DamageInfo) {
         // It may read: no lock is held.
         let _ = db.live_files();
         self.0.lock().unwrap().push(damage.clone());
+    }
+
+    fn unreadable_file_found(&self, db: &Arc<Db>, file: &DamageInfo) {
+        let _ = db.live_files();
+        self.1.lock().unwrap().push(file.clone());
     }
 }
 
@@ -168,6 +174,11 @@ fn a_table_cut_short_and_one_that_is_gone_are_told_apart() {
     assert_eq!(heard.paths(), [names[0].clone()]);
     let text = heard.0.lock().unwrap()[0].error.to_string();
     assert!(text.contains("the MANIFEST says"), "{text}");
+    // Told after the figures are.
+    until("the file that is gone is told", || !heard.1.lock().unwrap().is_empty());
+    let unreadable = heard.1.lock().unwrap();
+    assert_eq!(unreadable.iter().map(|file| &file.path).collect::<Vec<_>>(), [&names[1]]);
+    assert_ne!(unreadable[0].error.kind(), ErrorKind::Corruption);
 }
 
 #[test]

@@ -516,3 +516,56 @@ fn orders_with_and_without_timestamps_do_not_replace_each_other() {
     let enable = text(open(Comparator::bytewise_with_timestamps()));
     assert!(enable.contains("enable user-defined timestamps feature"), "{enable}");
 }
+
+#[test]
+fn values_in_blob_files_are_read_after_their_timestamps_are_forgotten() {
+    let options = ColumnFamilyOptions {
+        enable_blob_files: true,
+        min_blob_size: 10,
+        enable_blob_garbage_collection: true,
+        blob_garbage_collection_age_cutoff: 1.0,
+        ..ColumnFamilyOptions::default()
+    };
+    let family = || {
+        let comparator = Comparator::bytewise_with_timestamps();
+        ColumnFamilyDescriptor::new("default").with_options(options.clone()).with_comparator(comparator)
+    };
+    let env = Env::memory();
+    let open = || Db::builder("/db").env(env.clone()).create_if_missing(true).column_family(family()).open();
+    let mut db = open().unwrap();
+    for number in 0..20u64 {
+        db.put_at(format!("key{number:02}"), 1.into(), "old".repeat(20)).unwrap();
+        db.put_at(format!("key{number:02}"), 2.into(), format!("{number:02}").repeat(20)).unwrap();
+    }
+    db.flush().unwrap();
+    // The first takes timestamps away, the second moves values into a new blob file.
+    for low in [5u64, 6] {
+        let options = CompactRangeOptions {
+            full_history_low: Some(low.into()),
+            ..BottommostLevelCompaction::Force.into()
+        };
+        let cf = db.default_column_family().clone();
+        db.compact_range_cf_with(&cf, None, None, &options).unwrap();
+        drop(cf);
+        drop(db);
+        db = open().unwrap();
+        let mut cursor = db.cursor_with(&ReadOptions {
+            iter_start_timestamp: Some(Timestamp::MIN),
+            ..ReadOptions::at_timestamp(10.into())
+        });
+        for number in 0..20u64 {
+            let (key, value) = (format!("key{number:02}"), format!("{number:02}").repeat(20));
+            let got = db.get_with(&key, &ReadOptions::at_timestamp(10.into())).unwrap();
+            assert_eq!(got.as_deref(), Some(value.as_bytes()));
+            let cursor = cursor.as_mut().unwrap();
+            if number == 0 {
+                cursor.seek_to_first()
+            } else {
+                cursor.next()
+            }
+            assert_eq!((cursor.key(), cursor.value()), (key.as_bytes(), value.as_bytes()));
+            assert_eq!(cursor.timestamp(), Some(Timestamp::MIN), "it is forgotten");
+        }
+        drop(cursor);
+    }
+}

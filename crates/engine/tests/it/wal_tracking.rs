@@ -66,6 +66,27 @@ fn without_the_option_nothing_is_verified_and_the_tracking_ends() {
 }
 
 #[test]
+fn a_copy_that_was_flushed_misses_no_wal() {
+    let env = Env::memory();
+    let db = with_a_synced_wal(&env);
+    // The flush makes the tracked WAL needless, and it is not copied.
+    db.create_checkpoint("/copy").unwrap();
+    let backups = BackupEngine::open(BackupEngineOptions::new("/backups"), &env).unwrap();
+    let flushed = CreateBackupOptions { flush_before_backup: true, ..CreateBackupOptions::default() };
+    db.put_with(b"c", b"3", &WriteOptions::default()).unwrap();
+    backups.create_backup_with(&db, &flushed).unwrap();
+    backups.restore_latest_backup("/restored", "/restored").unwrap();
+    for (path, rows) in [("/copy", 2), ("/restored", 3)] {
+        let copy = with_other_at(&env, path, &tracking(true)).open().unwrap();
+        assert_eq!(
+            contents(&copy, copy.default_column_family(), &ReadOptions::default()).len(),
+            rows,
+            "{path}"
+        );
+    }
+}
+
+#[test]
 fn wals_that_are_not_needed_may_go() {
     let env = Env::memory();
     let mut db = with_a_synced_wal(&env);
@@ -90,8 +111,12 @@ fn wals_that_are_not_needed_may_go() {
 }
 
 fn with_other(env: &Env, options: &DbOptions) -> DbBuilder {
+    with_other_at(env, "/db", options)
+}
+
+fn with_other_at(env: &Env, path: &str, options: &DbOptions) -> DbBuilder {
     let families = ["default", "other"].map(|name| descriptor(name, &ColumnFamilyOptions::default()));
-    Db::builder("/db").options(options.clone()).env(env.clone()).column_families(families.to_vec())
+    Db::builder(path).options(options.clone()).env(env.clone()).column_families(families.to_vec())
 }
 
 /// Makes two WALs that no table has anything of, the second with its predecessor.

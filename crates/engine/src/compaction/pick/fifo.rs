@@ -14,7 +14,7 @@ pub struct Fifo;
 impl Style for Fifo {
     /// The most urgent deletion or merge; deletions run one at a time.
     fn pick(&self, input: &PickInput<'_>) -> Option<Compaction> {
-        if input.version.files().any(|(_, file)| input.is_busy(file)) {
+        if input.version.files().any(|(_, file)| input.is_taken(file)) {
             return None;
         }
         pick_expired(input).or_else(|| pick_surplus(input)).or_else(|| pick_small(input))
@@ -85,7 +85,9 @@ fn pick_small(input: &PickInput<'_>) -> Option<Compaction> {
     if !options.compaction_options_fifo.allow_compaction {
         return None;
     }
-    let l0 = &input.version.levels[0].files;
+    // Those newer than a damaged one, which only goes as a whole.
+    let files = &input.version.levels[0].files;
+    let l0 = &files[..files.iter().take_while(|file| !input.is_busy(file)).count()];
     let limit = max_compaction_bytes(input, 0);
     let mut bytes = l0.first()?.size;
     let (mut count, mut per_table_saved) = (1, u64::MAX);

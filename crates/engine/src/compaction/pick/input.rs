@@ -3,11 +3,11 @@
 use crate::compaction::LevelFiles;
 use crate::compaction::marks::Marks;
 use outcrop_base::keys::user_key;
-use outcrop_base::{CfId, Comparator};
+use outcrop_base::{CfId, Comparator, Error};
 use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_options::{ColumnFamilyOptions, derive};
 use std::cmp::Ordering;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 /// Tables in their level's order.
@@ -25,17 +25,24 @@ pub struct PickInput<'a> {
     pub options: &'a ColumnFamilyOptions,
     /// Tables that want to be compacted whatever the sizes are.
     pub marks: &'a Marks,
-    /// Tables that another job has.
+    /// Tables that another job has, or that are in quarantine.
     pub busy: &'a BTreeSet<FileNumber>,
+    /// Tables in quarantine: only deleting them is possible.
+    pub quarantined: &'a BTreeMap<FileNumber, Error>,
 }
 
 impl PickInput<'_> {
-    /// True if another job has the table.
+    /// True if another job has the table, or it is in quarantine.
     pub fn is_busy(&self, file: &TableFile) -> bool {
         self.busy.contains(&file.number)
     }
 
-    /// True if another job has one of the tables.
+    /// True if another job has the table.
+    pub fn is_taken(&self, file: &TableFile) -> bool {
+        self.is_busy(file) && !self.quarantined.contains_key(&file.number)
+    }
+
+    /// True if [`PickInput::is_busy`] is true of one of the tables.
     pub fn any_busy(&self, files: &[Arc<TableFile>]) -> bool {
         files.iter().any(|file| self.is_busy(file))
     }

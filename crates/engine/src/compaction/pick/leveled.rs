@@ -151,7 +151,21 @@ fn pick_l0(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
         return pick_intra_l0(input);
     }
     let picked = complete(input, 0, files.to_vec(), shape.base_level, Reason::L0Files);
-    picked.map(|compaction| deepen(input, shape, compaction)).or_else(|| pick_intra_l0(input))
+    picked
+        .map(|compaction| deepen(input, shape, compaction))
+        .or_else(|| pick_l0_above_damage(input, shape))
+        .or_else(|| pick_intra_l0(input))
+}
+
+/// All of L0 into the level above the base level, which is empty: a table in quarantine may be in the way for ever. The other tables go on
+/// to the base level from there, one by one.
+fn pick_l0_above_damage(input: &PickInput<'_>, shape: &LevelShape) -> Option<Compaction> {
+    let base = &input.version.levels[shape.base_level].files;
+    let in_the_way = base.iter().any(|file| input.quarantined.contains_key(&file.number));
+    if !in_the_way || shape.base_level < 2 {
+        return None;
+    }
+    complete(input, 0, input.version.levels[0].files.to_vec(), shape.base_level - 1, Reason::L0Files)
 }
 
 /// Takes the level below the output along, where writing what the output level has too much only to move it on would cost

@@ -12,7 +12,7 @@ use super::*;
 use crate::compaction::marks::Marks;
 use crate::testing::cases;
 use outcrop_base::keys::{internal_key, user_key};
-use outcrop_base::{CfId, Comparator, SeqNum, ValueType};
+use outcrop_base::{CfId, Comparator, Error, SeqNum, ValueType};
 use outcrop_manifest::{FileNumber, Version};
 use outcrop_options::{ColumnFamilyOptions, DbOptions};
 use std::collections::{BTreeMap, BTreeSet};
@@ -48,6 +48,17 @@ fn answer(
     arguments: &str,
     base: &ColumnFamilyOptions,
 ) -> String {
+    answer_beside(version, busy, &BTreeMap::new(), arguments, base)
+}
+
+/// [`answer`], with damaged tables.
+fn answer_beside(
+    version: &Version,
+    busy: &BTreeSet<FileNumber>,
+    quarantined: &BTreeMap<FileNumber, Error>,
+    arguments: &str,
+    base: &ColumnFamilyOptions,
+) -> String {
     let (mut options, mut marked) = (base.clone(), Marks::default());
     let mut version = version.clone();
     for pair in arguments.split_whitespace() {
@@ -68,6 +79,7 @@ fn answer(
         options: &options,
         marks: &marked,
         busy,
+        quarantined,
     };
     let debt = debt(&input);
     let picked = pick(&input);
@@ -89,11 +101,18 @@ fn answer(
 fn run(name: &str, style: CompactionStyle) {
     let base = ColumnFamilyOptions { compaction_style: style, ..ColumnFamilyOptions::default() };
     let mut version = Version::empty(LEVELS);
-    let mut busy = BTreeSet::new();
+    let (mut busy, mut quarantined) = (BTreeSet::new(), BTreeMap::new());
     cases::run(&format!("compaction/{name}"), |case| match case.command {
         "version" => {
             version = Version::parse(&case.body.join("\n"), LEVELS);
             busy.clear();
+            quarantined.clear();
+            String::new()
+        }
+        "quarantine" => {
+            let number = FileNumber(case.arguments.parse().expect("a table number"));
+            busy.insert(number);
+            quarantined.insert(number, Error::corruption("damaged"));
             String::new()
         }
         "take" => {
@@ -101,7 +120,7 @@ fn run(name: &str, style: CompactionStyle) {
             busy.extend(numbers.map(|number| FileNumber(number.parse().expect("a table number"))));
             String::new()
         }
-        "pick" => answer(&version, &busy, case.arguments, &base),
+        "pick" => answer_beside(&version, &busy, &quarantined, case.arguments, &base),
         other => panic!("unknown command {other}"),
     });
 }
@@ -174,6 +193,7 @@ fn everything_goes_to_the_last_level_or_back_into_it() {
             options: &options,
             marks: &marks,
             busy: &BTreeSet::new(),
+            quarantined: &BTreeMap::new(),
         };
         universal::everything(&input).map_or("none".into(), |compaction| compaction.to_string())
     };

@@ -182,7 +182,7 @@ fn a_table_that_a_failed_manifest_may_name_is_kept_until_another_is_in_charge() 
     assert_eq!(parts.files(".sst").len(), 1);
     parts.faults().heal();
     parts.versions.restart_manifest().unwrap();
-    crate::obsolete_files::remove_quarantined(&parts.versions);
+    crate::obsolete_files::remove_doubtful_outputs(&parts.versions);
     assert_eq!(parts.files(".sst"), [""; 0]);
 }
 

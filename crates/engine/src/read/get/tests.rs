@@ -17,6 +17,7 @@ fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
         sources: &sources,
         seq,
         options: crate::read::options::ReadOptions::by_default(),
+        counting: outcrop_monitor::Counting::OFF,
         watch: outcrop_monitor::Watch::OFF,
     })
 }
@@ -50,6 +51,7 @@ fn a_view_taken_before_a_write_does_not_see_it() {
         sources: &sources,
         seq: before,
         options: crate::read::options::ReadOptions::by_default(),
+        counting: outcrop_monitor::Counting::OFF,
         watch: outcrop_monitor::Watch::OFF,
     };
     assert_eq!(&*get(&view, b"a").unwrap().unwrap(), b"1");
