@@ -57,6 +57,8 @@ pub const NO_POWER: &str = "(no power)";
 pub struct Faults {
     all: Vec<Fault>,
     power_went: bool,
+    /// The database was told to stop after that.
+    given_up: bool,
 }
 
 impl Faults {
@@ -70,6 +72,11 @@ impl Faults {
     /// From here on all changes fail.
     pub fn power_goes(&mut self) {
         self.power_went = true;
+    }
+
+    /// The database is told to stop.
+    pub fn give_up(&mut self) {
+        self.given_up = true;
     }
 
     /// Now.
@@ -93,6 +100,9 @@ impl Faults {
     pub fn excuse(&mut self, error: &Error, how: Told, began: Moment, now: u64) -> Result<(), String> {
         let text = error.to_string();
         if self.power_went && error.kind() == ErrorKind::IoError && text.contains(NO_POWER) {
+            return Ok(());
+        }
+        if self.given_up && error.kind() == ErrorKind::ShutdownInProgress {
             return Ok(());
         }
         let of_error = |number: &usize| {
@@ -150,6 +160,17 @@ mod tests {
         assert!(excuse(failure(5, NO_POWER)).is_err(), "the power is there");
         assert!(excuse(Error::corruption("block of 000007.sst")).is_err());
         assert!(excuse(Error::new(ErrorKind::Aborted, "a panic")).is_err());
+    }
+
+    #[test]
+    fn a_database_may_say_that_it_stops_only_once_it_was_told_to() {
+        let mut faults = Faults::default();
+        let begin = faults.moment(0);
+        let stops = Error::new(ErrorKind::ShutdownInProgress, "closing");
+        faults.power_goes();
+        assert!(faults.excuse(&stops, Told::Changing, begin, 5).is_err());
+        faults.give_up();
+        assert_eq!(faults.excuse(&stops, Told::Changing, begin, 5), Ok(()));
     }
 
     #[test]

@@ -70,6 +70,22 @@ impl Disk {
         self.faults().power_goes();
     }
 
+    /// No faults come from now on; the power may still go.
+    pub fn calm(&self) {
+        let mut trouble = self.state.trouble.lock().unwrap_or_else(PoisonError::into_inner);
+        *trouble = Trouble { change_fails_one_in: 0, read_fails_one_in: 0, bit_flips_one_in: 0, ..*trouble };
+    }
+
+    /// True once the power is gone.
+    pub fn is_off(&self) -> bool {
+        self.state.off.load(Ordering::Relaxed)
+    }
+
+    /// Without power, the database is told to stop.
+    pub fn give_up(&self) {
+        self.faults().give_up();
+    }
+
     fn faults(&self) -> MutexGuard<'_, Faults> {
         self.state.faults.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -121,7 +137,7 @@ impl Disk {
     /// A change of `path`: passes, or fails.
     fn change(&self, what: &str, path: &Path) -> Result<()> {
         let trouble = self.pass(if what == "sync" { 2 } else { 30 });
-        if self.state.off.load(Ordering::Relaxed) {
+        if self.is_off() {
             return Err(failure(what, path, NO_POWER, EIO));
         }
         if drawn(trouble.change_fails_one_in) {

@@ -29,6 +29,8 @@ const MOST_STEPS: u64 = 30_000_000;
 const BEGINS: u64 = 1_700_000_000_000_000_000;
 /// How often a refused write is tried again, a simulated second after the last time.
 const TRIES: u32 = 6;
+/// How long faults come, by the simulation's clock, and a database whose power is gone goes on until it is told to stop.
+const TROUBLED: Duration = Duration::from_secs(600);
 
 /// The environment variable that has a failing history print the database's LOGs.
 const LOG: &str = "OUTCROP_SIMULATED_LOG";
@@ -198,8 +200,19 @@ impl Life<'_> {
                 world::spawn(&format!("application {thread}"), task).map_err(|error| error.to_string())
             })
             .collect::<std::result::Result<_, String>>()?;
+        // A writer may wait for room that no compaction can make: because each meets a fault, or since the power is gone.
+        let may_lose_power = || {
+            self.disk.calm();
+            let is_off = self.disk.is_off();
+            if is_off {
+                self.disk.give_up();
+                shared.db.cancel_all_background_work(Wait::No);
+            }
+            cycle.ends_after.is_some() && !is_off
+        };
         for thread in threads {
-            thread.join().map_err(|_| "a thread of the application panicked".to_string())?;
+            let joined = thread.join_while(Some(TROUBLED), may_lose_power);
+            joined.map_err(|_| "a thread of the application panicked".to_string())?;
         }
         let shared = Arc::into_inner(shared).expect("all threads ended");
         if cycle.end != End::Closed {

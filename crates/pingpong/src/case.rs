@@ -46,6 +46,25 @@ impl Family {
     }
 }
 
+/// As what every engine opens the database of a case.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Access {
+    /// A plain database.
+    #[default]
+    Plain,
+    /// A TransactionDB, whose other functions work as without transactions.
+    Transactions,
+    /// A DBWithTTL, whose values carry the time of their write and do not expire within a run (in `expiry/` they do).
+    Ttl,
+}
+
+impl Access {
+    fn is_plain(&self) -> bool {
+        *self == Access::Plain
+    }
+}
+
 /// How a phase ends.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -115,6 +134,9 @@ pub struct Case {
     pub families: Vec<Family>,
     /// Those that exist from the start.
     pub initial: Vec<usize>,
+    /// As what it is opened.
+    #[serde(default, skip_serializing_if = "Access::is_plain")]
+    pub access: Access,
     /// Turns; printed on lines of their own.
     #[serde(skip)]
     pub phases: Vec<Phase>,
@@ -199,7 +221,13 @@ mod tests {
             operations: vec![Operation::Wait, write],
         };
         let family = Family { merge: Merge::Append, ..Family::plain("default") };
-        let case = Case { seed: 9, families: vec![family], initial: vec![0], phases: vec![phase] };
+        let case = Case {
+            seed: 9,
+            families: vec![family],
+            initial: vec![0],
+            access: Access::Ttl,
+            phases: vec![phase],
+        };
         assert_eq!(Case::parse(&format!("# why\n{}", case.print())).unwrap(), case);
         assert!(Case::parse("{\"wait\":1}").is_err());
         assert!(Case::parse("\"wait\"").unwrap_err().contains("out of place"));

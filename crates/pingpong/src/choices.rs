@@ -349,6 +349,12 @@ const CONFLICTS: &[(&str, &str)] = &[
 /// write that is to switch memtables.
 pub const OURS_ALONE: &[&str] = &["unordered_write=true"];
 
+/// No DBWithTTL for it: in a case with merges it did not open one that Outcrop had left ("Missing configurable object: user_operator").
+pub const REFUSES_TTL: &str = "7.10.2";
+
+/// The same in a TransactionDB. 8.11.4, killed, does not find again what it had prepared with pipelined writes.
+pub const OURS_ALONE_IN_TRANSACTIONS: &[&str] = &["enable_pipelined_write=true"];
+
 /// Whether two options must not be set together.
 pub fn conflict(a: &str, b: &str) -> bool {
     CONFLICTS

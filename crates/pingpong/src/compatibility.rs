@@ -243,6 +243,9 @@ A cell is *their files are read by Outcrop / Outcrop's files are read by them*; 
 A file that is not read has a note. `outcrop ldb checkcompat --with=VERSION` says the same of a database at hand, and the trials
 check that it is right. Options that leave no trace of their own on disk are not listed.
 
+User-defined timestamps and values that expire are not in the table: they have hand-overs of their own, `cargo xtask timestamps` and `cargo xtask
+expiry`, with 7.10.2 and later; of databases with timestamps 7.10.2 takes only what was flushed and closed. See [timestamps.md](timestamps.md), [ttl.md](ttl.md).
+
 Two things depend on how the reader opens. 6.29.5 and 7.10.2 never finish opening under
 `wal_recovery_mode=kSkipAnyCorruptedRecords` what a killed process has left, if its WAL was recycled (RocksDB's own too) or, of
 Outcrop's, has space ahead of its end. Outcrop makes no such space under that mode, nor with `allow_fallocate=false`. And a

@@ -3,7 +3,7 @@
 //! Every call gives an error text instead of a failure; a function that the library lacks is one such error.
 //! Invariant: objects made here are destroyed here, iterators and snapshots before the database that made them.
 //! The crate's unsafe code is here and in the files it is built from: `library.rs`, `call.rs`, `options.rs`,
-//! `batch.rs`, `iter.rs`, `merge.rs`, `backups.rs`, `transactions.rs`, `calls/updates.rs`.
+//! `batch.rs`, `iter.rs`, `merge.rs`, `backups.rs`, `transactions.rs`, `calls/updates.rs`, `timestamps/session.rs`.
 
 use crate::batch::{Batch, Change};
 use crate::call::{Outcome, c_string, call, parts, take_bytes, take_error, with_error};
@@ -69,12 +69,17 @@ pub struct Ingestion {
     pub behind: bool,
 }
 
+/// After so long values expire if nobody says when: never within a run. RocksDB adds it to the time of a write in 32 bits, which larger numbers overflow.
+const TTL_SECONDS: i32 = 10_000_000;
+
 /// An open database.
 pub struct Database<'a> {
     pub(crate) api: &'a Api,
     pub(crate) object: Object,
     /// The database with transactions that this is the base of.
     pub(crate) transactions: Option<Object>,
+    /// It was opened as a DBWithTTL.
+    ttl: bool,
     options: Mutex<Vec<Options<'a>>>,
 }
 
@@ -142,7 +147,7 @@ impl<'a> Database<'a> {
             open(first, count, name_pointers.as_ptr(), option_pointers.as_ptr(), handles.as_mut_ptr(), e)
         })?;
         let handles = handles.into_iter().map(Handle).collect();
-        Ok((Database { api, object, transactions: None, options: Mutex::new(options) }, handles))
+        Ok((Database { api, object, transactions: None, ttl: false, options: Mutex::new(options) }, handles))
     }
 
     /// Closes the database. Iterators, snapshots and handles must be gone.
@@ -160,16 +165,64 @@ impl<'a> Database<'a> {
         Ok(())
     }
 
+    /// The same, of values that carry the time of their write: a DBWithTTL. Column families without a TTL get one that is never reached.
+    pub fn open_with_ttl(
+        api: &'a Api,
+        path: &str,
+        families: Vec<(String, Options<'a>)>,
+        ttls: &[i32],
+    ) -> Outcome<(Database<'a>, Vec<Handle>)> {
+        let mut ttls = ttls.to_vec();
+        ttls.resize(families.len(), TTL_SECONDS);
+        let (mut database, handles) =
+            Database::open_by(api, families, |options, count, names, all, handles, e| {
+                let path = c_string(path)?;
+                let ttls = ttls.as_ptr();
+                // SAFETY: as in `open`; as many times as the count says.
+                Ok(unsafe {
+                    call!(
+                        api,
+                        rocksdb_open_column_families_with_ttl(
+                            options,
+                            path.as_ptr(),
+                            count,
+                            names,
+                            all,
+                            handles,
+                            ttls,
+                            e
+                        )
+                    )
+                })
+            })?;
+        database.ttl = true;
+        Ok((database, handles))
+    }
+
     /// Creates a column family; its options stay alive with the database.
     pub fn create_family(&self, name: &str, options: Options<'a>) -> Outcome<Handle> {
         let name = c_string(name)?;
         // SAFETY: live objects.
         let handle = unsafe {
             with_error(self.api, |e| {
-                Ok(call!(
-                    self.api,
-                    rocksdb_create_column_family(self.object, options.object, name.as_ptr(), e)
-                ))
+                let (options, name) = (options.object, name.as_ptr());
+                Ok(match self.transactions {
+                    // The lock manager knows only the column families that its own database creates.
+                    Some(database) => {
+                        call!(
+                            self.api,
+                            rocksdb_transactiondb_create_column_family(database, options, name, e)
+                        )
+                    }
+                    None if self.ttl => {
+                        let database = self.object;
+                        call!(
+                            self.api,
+                            rocksdb_create_column_family_with_ttl(database, options, name, TTL_SECONDS, e)
+                        )
+                    }
+                    None => call!(self.api, rocksdb_create_column_family(self.object, options, name, e)),
+                })
             })?
         };
         self.options.lock().expect("no thread panics with it").push(options);

@@ -35,9 +35,32 @@ pub const OPERATIONS: &[(&str, &[&str])] = &[
     ("flush together", &["rocksdb_flush_cfs"]),
     ("prefix walk", &["rocksdb_readoptions_set_prefix_same_as_start"]),
     ("set options", &["rocksdb_set_options_cf"]),
+    (
+        "transactions",
+        &[
+            "rocksdb_transactiondb_open_column_families",
+            "rocksdb_transactiondb_get_base_db",
+            "rocksdb_transactiondb_create_column_family",
+            "rocksdb_transactiondb_get_prepared_transactions",
+            "rocksdb_transaction_set_name",
+            "rocksdb_transaction_get_name",
+            "rocksdb_transaction_prepare",
+        ],
+    ),
+    ("ttl", &["rocksdb_open_column_families_with_ttl", "rocksdb_create_column_family_with_ttl"]),
+    (
+        "backup",
+        &[
+            "rocksdb_backup_engine_create_new_backup_flush",
+            "rocksdb_backup_engine_verify_backup",
+            "rocksdb_backup_engine_restore_db_from_backup",
+            "rocksdb_backup_engine_purge_old_backups",
+        ],
+    ),
 ];
 
-/// Those of [`OPERATIONS`] that need only the functions, because they leave nothing of their own on disk.
+/// Those of [`OPERATIONS`] that need only the functions: they leave nothing of their own on disk, or (the last three) what they
+/// leave has one form in every version that has the functions, and the stream itself judges it.
 pub const CALLS: &[&str] = &[
     "direct single delete",
     "direct delete range",
@@ -48,6 +71,9 @@ pub const CALLS: &[&str] = &[
     "flush together",
     "prefix walk",
     "set options",
+    "transactions",
+    "ttl",
+    "backup",
 ];
 
 /// The prefix extractors of the features that are called "prefix" and their name.

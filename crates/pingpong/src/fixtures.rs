@@ -7,7 +7,7 @@
 //! Keys and values are ASCII with `\xNN` escapes. Every database has tables and a WAL with newer writes.
 //! Invariant: nothing is written for a version that does not have the feature.
 
-use crate::case::{Case, End, Family, Merge, Phase};
+use crate::case::{Access, Case, End, Family, Merge, Phase};
 use crate::choices::name;
 use crate::features::HASH_PREFIX;
 use crate::model::Model;
@@ -247,7 +247,7 @@ fn case(recipe: &Recipe, engine: &str) -> Case {
         operations,
     };
     let families = vec![family, Family::plain("one"), Family::plain("dropped")];
-    Case { seed: 0, families, initial: vec![0], phases: vec![phase] }
+    Case { seed: 0, families, initial: vec![0], access: Access::Plain, phases: vec![phase] }
 }
 
 /// The text of `rows.txt`.

@@ -5,12 +5,15 @@
 //!
 //! Next: `rules.rs`, `choices.rs`; `run.rs` plays what comes out.
 
-use crate::case::{Case, End, Family, Merge, Phase};
-use crate::choices::{CHOICES, Choice, MUTABLE, OURS_ALONE, Scope, always, conflict, name, title};
+use crate::case::{Access, Case, End, Family, Merge, Phase};
+use crate::choices::{
+    CHOICES, Choice, MUTABLE, OURS_ALONE, OURS_ALONE_IN_TRANSACTIONS, REFUSES_TTL, Scope, always, conflict,
+    name, title,
+};
 use crate::features::{Engines, HASH_PREFIX, OUTCROP, PREFIXES};
 use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, REFUSED_CHANGES, openings};
 use crate::model::Model;
-use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, Value, View};
+use crate::operation::{Durability, Ending, Key, Lookup, Move, Operation, Record, Value, View};
 use crate::rules::{NUMBER, SINGLE, admits};
 use outcrop_base::random::SplitMix as Random;
 
@@ -36,7 +39,9 @@ pub fn generate(seed: u64, engines: &Engines) -> Case {
         unfit: Vec::new(),
         strict: false,
         entities: true,
+        access: Access::Plain,
     };
+    generator.draw_access();
     generator.draw_limits();
     let families: Vec<Family> = FAMILIES.iter().map(|name| generator.family(name)).collect();
     generator.families.clone_from(&families);
@@ -45,7 +50,7 @@ pub fn generate(seed: u64, engines: &Engines) -> Case {
     generator.fixed = families.iter().map(|_| generator.case_options()).collect();
     let rounds = 4 + generator.random.below(9);
     let phases = (0..rounds).map(|round| generator.phase(round, &mut model)).collect();
-    Case { seed, families, initial, phases }
+    Case { seed, families, initial, access: generator.access, phases }
 }
 
 /// Outcrop (if it is there) and one to three references: one goes round with the seed, so that all get their turns.
@@ -80,9 +85,28 @@ struct Generator<'e> {
     strict: bool,
     /// Wide-column entities are written; a newer RocksDB puts their columns into blob files if it has them.
     entities: bool,
+    /// As what the database is opened.
+    access: Access,
 }
 
 impl Generator<'_> {
+    /// Draws as what the database is opened, among what every player can.
+    fn draw_access(&mut self) {
+        let (access, feature) = match self.random.below(8) {
+            0..3 => (Access::Transactions, "transactions"),
+            3 => (Access::Ttl, "ttl"),
+            _ => return,
+        };
+        let is_refused = access == Access::Ttl && self.players.iter().any(|player| player == REFUSES_TTL);
+        if self.all_write(feature) && !is_refused {
+            self.access = access;
+        }
+        if self.access == Access::Transactions {
+            // A prepared transaction must be in the WAL when the call returns; and RocksDB refuses the second.
+            self.unfit.extend(["manual_wal_flush", "unordered_write"]);
+        }
+    }
+
     /// Draws what this case does without, because RocksDB has no answer for the combination either.
     fn draw_limits(&mut self) {
         self.strict = self.random.one_in(3);
@@ -120,7 +144,13 @@ impl Generator<'_> {
 
     /// The engine may use it without leaving something that another player cannot read.
     fn may(&self, engine: &str, feature: &str) -> bool {
-        self.writes(engine, feature) && self.all_read(feature)
+        // RocksDB's DBWithTTL loses single deletes of batches, refuses entities, does not add times to what is ingested, and gives values with their
+        // times to a batched multi get.
+        let lost = self.access == Access::Ttl
+            && ["single delete", "put entity", "ingest", "batched"]
+                .iter()
+                .any(|name| feature.starts_with(name));
+        !lost && self.writes(engine, feature) && self.all_read(feature)
     }
 
     fn family(&mut self, name: &str) -> Family {
@@ -181,6 +211,9 @@ impl Generator<'_> {
                 && !answer.iter().any(|new| others.iter().any(|old| conflict(new, old)))
                 && !answer.iter().any(|new| self.unfit.iter().any(|unfit| new.starts_with(unfit)))
                 && (engine == OUTCROP || !answer.iter().any(|option| OURS_ALONE.contains(option)))
+                && (engine == OUTCROP
+                    || self.access != Access::Transactions
+                    || !answer.iter().any(|option| OURS_ALONE_IN_TRANSACTIONS.contains(option)))
                 && (!feature.contains("kHashSearch")
                     || options.contains(&format!("prefix_extractor={HASH_PREFIX}")))
         };
@@ -216,7 +249,11 @@ impl Generator<'_> {
         if engine == OUTCROP && may_be_skipped && !options.iter().any(|option| option == NO_SPACE_AHEAD) {
             options.push(NO_SPACE_AHEAD.into());
         }
-        let openings = if round == 0 { Vec::new() } else { self.openings(&engine, model) };
+        let openings = if round == 0 || self.access != Access::Plain {
+            Vec::new()
+        } else {
+            self.openings(&engine, model)
+        };
         let mut phase = Phase { options, family_options, end, openings, ..Phase::idle(&engine, 0) };
         phase.unlogged = self.unlogged(&phase);
         model.open(&phase);
@@ -302,6 +339,12 @@ impl Generator<'_> {
     fn operation(&mut self, phase: &Phase, model: &Model) -> Operation {
         let engine = &phase.engine;
         let family = self.existing(model);
+        if self.access == Access::Transactions && self.random.one_in(4) {
+            return self.transaction(phase, model);
+        }
+        if self.random.one_in(25) && self.all_write("backup") {
+            return self.backup();
+        }
         match self.random.below(100) {
             0..50 => self.write(phase, model, false),
             50..58 => self.get(phase, model),
@@ -334,8 +377,46 @@ impl Generator<'_> {
             }
             97 if self.random.one_in(3) => Operation::OpenTwice,
             98 => Operation::CompareAll,
-            93 | 94 | 97 | 99 => Operation::Mistake(self.mistake(phase, family, model)),
+            93 | 94 | 97 | 99 if self.access != Access::Ttl => {
+                Operation::Mistake(self.mistake(phase, family, model))
+            }
             _ => self.write(phase, model, false),
+        }
+    }
+
+    /// Something with a transaction: few names, so that they meet again.
+    fn transaction(&mut self, phase: &Phase, model: &Model) -> Operation {
+        let prepared: Vec<&String> = model.prepared().keys().collect();
+        if !prepared.is_empty() && self.random.one_in(3) {
+            let name = self.random.pick(&prepared).clone();
+            return Operation::Resolve { name, commit: !self.random.one_in(3) };
+        }
+        let records: Vec<Record> = (0..1 + self.random.below(5)).map(|_| self.record(phase, model)).collect();
+        let single =
+            |record: &Record| matches!(record, Record::Put(..) | Record::Delete(..) | Record::Merge(..));
+        let end = self.random.pick(&[
+            Ending::Prepare,
+            Ending::Prepare,
+            Ending::Prepare,
+            Ending::BothPhases,
+            Ending::Commit,
+            Ending::RollBack,
+        ]);
+        Operation::Transact {
+            name: format!("t{}", self.random.below(6)),
+            records: records.into_iter().filter(single).collect(),
+            synced: self.random.one_in(4),
+            end,
+        }
+    }
+
+    /// Something with the directory of backups.
+    fn backup(&mut self) -> Operation {
+        let by_other = self.random.one_in(2);
+        match self.random.below(9) {
+            0..4 => Operation::Backup { flush: self.random.one_in(2) },
+            4..8 => Operation::Restore { nth: self.random.index(3), by_other },
+            _ => Operation::PurgeBackups { keep: 1 + self.random.index(3), by_other },
         }
     }
 
@@ -346,7 +427,8 @@ impl Generator<'_> {
         // 9.11.2 lost a row that was flushed in answer to a call while this option had started a flush by itself.
         let loses = phase.engine != OUTCROP
             && phase.options.iter().any(|option| name(option) == "db_write_buffer_size");
-        phase.has("atomic_flush=true")
+        self.access != Access::Transactions
+            && phase.has("atomic_flush=true")
             && !recycled
             && !loses
             && self.writes(&phase.engine, "unlogged")
@@ -520,7 +602,7 @@ impl Generator<'_> {
             (Lookup::BatchedMultiGet, "batched multi get"),
         ];
         let mut by = vec![Lookup::Get];
-        by.extend(ways.iter().filter(|(_, call)| self.writes(&phase.engine, call)).map(|(way, _)| *way));
+        by.extend(ways.iter().filter(|(_, call)| self.may(&phase.engine, call)).map(|(way, _)| *way));
         Operation::Get { view, keys, by: self.random.pick(&by) }
     }
 

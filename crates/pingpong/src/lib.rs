@@ -12,7 +12,7 @@
 //! Read in this order: `case.rs`, `operation.rs` (the language), `run.rs` (the game), `model.rs` and `rules.rs`
 //! (what must happen), `mistake.rs` (what must fail, and how), `generate.rs` with `choices.rs` and `features.rs` (what is drawn), `trials.rs` (who can
 //! what), `worker.rs`, `database.rs`, `library.rs` (the child), `campaign.rs` and `shrink.rs` (the long run),
-//! `history.rs` with `rows.rs`, and `kills/` (writers that are killed), `power/` (file systems that lose power), `stress/` (many threads, all calls), `extremes/` (every option at its extremes), `calls/` (the same calls on two engines, compared to the letter), `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
+//! `history.rs` with `rows.rs`, and `kills/` (writers that are killed), `power/` (file systems that lose power), `stress/` (many threads, all calls), `extremes/` (every option at its extremes), `calls/` (the same calls on two engines, compared to the letter), `timestamps/` (databases with user-defined timestamps), `expiry/` (values that expire), `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
 //! crates' tests).
 
 mod backups;
@@ -25,6 +25,7 @@ pub mod child;
 pub mod choices;
 pub mod compatibility;
 mod database;
+pub mod expiry;
 pub mod extremes;
 pub mod features;
 pub mod fixtures;
@@ -48,6 +49,7 @@ pub mod run;
 pub mod scratch;
 pub mod shrink;
 pub mod stress;
+pub mod timestamps;
 pub mod tools;
 mod transactions;
 pub mod trials;

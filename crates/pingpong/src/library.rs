@@ -84,6 +84,22 @@ functions! {
     rocksdb_writebatch_rollback_to_save_point: fn(Object, Errptr);
     rocksdb_writebatch_pop_save_point: fn(Object, Errptr);
     rocksdb_put_cf_with_ts: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_delete_cf_with_ts: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_singledelete_cf_with_ts: fn(Object, Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
+    rocksdb_writebatch_put_cf_with_ts: fn(Object, Object, Bytes, size_t, Bytes, size_t, Bytes, size_t);
+    rocksdb_writebatch_delete_cf_with_ts: fn(Object, Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_writebatch_singledelete_cf_with_ts: fn(Object, Object, Bytes, size_t, Bytes, size_t);
+    rocksdb_writebatch_update_timestamps: fn(Object, Bytes, size_t, *mut c_void, TimestampSize, Errptr);
+    rocksdb_get_cf_with_ts: fn(Object, Object, Object, Bytes, size_t, *mut size_t, *mut *mut c_char, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_multi_get_cf_with_ts: fn(Object, Object, *const Object, size_t, *const Bytes, *const size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char, *mut size_t, *mut *mut c_char);
+    rocksdb_readoptions_set_timestamp: fn(Object, Bytes, size_t);
+    rocksdb_readoptions_set_iter_start_ts: fn(Object, Bytes, size_t);
+    rocksdb_iter_timestamp: fn(Object, *mut size_t) -> Bytes;
+    rocksdb_increase_full_history_ts_low: fn(Object, Object, Bytes, size_t, Errptr);
+    rocksdb_get_full_history_ts_low: fn(Object, Object, *mut size_t, Errptr) -> *mut c_char;
+    rocksdb_compactoptions_set_full_history_ts_low: fn(Object, *mut c_char, size_t);
+    rocksdb_comparator_with_ts_create: fn(*mut c_void, Destructor, Compare, Compare, CompareWithout, NameOf, size_t) -> Object;
+    rocksdb_options_set_comparator: fn(Object, Object);
     rocksdb_ingestexternalfileoptions_set_allow_global_seqno: fn(Object, c_uchar);
     rocksdb_ingestexternalfileoptions_set_ingest_behind: fn(Object, c_uchar);
     rocksdb_list_column_families: fn(Object, Bytes, *mut size_t, Errptr) -> *mut *mut c_char;
@@ -175,11 +191,20 @@ functions! {
     rocksdb_backup_engine_create_new_backup_flush: fn(Object, Object, c_uchar, Errptr);
     rocksdb_backup_engine_purge_old_backups: fn(Object, u32, Errptr);
     rocksdb_backup_engine_restore_db_from_latest_backup: fn(Object, Bytes, Bytes, Object, Errptr);
+    rocksdb_backup_engine_verify_backup: fn(Object, u32, Errptr);
+    rocksdb_backup_engine_restore_db_from_backup: fn(Object, Bytes, Bytes, Object, u32, Errptr);
+    rocksdb_backup_engine_get_backup_info: fn(Object) -> Object;
+    rocksdb_backup_engine_info_count: fn(Object) -> c_int;
+    rocksdb_backup_engine_info_backup_id: fn(Object, c_int) -> u32;
+    rocksdb_backup_engine_info_destroy: fn(Object);
+    rocksdb_open_column_families_with_ttl: fn(Object, Bytes, c_int, *const Bytes, *const Object, *mut Object, *const c_int, Errptr) -> Object;
+    rocksdb_create_column_family_with_ttl: fn(Object, Object, Bytes, c_int, Errptr) -> Object;
     rocksdb_restore_options_create: fn() -> Object;
     rocksdb_restore_options_destroy: fn(Object);
     rocksdb_transactiondb_options_create: fn() -> Object;
     rocksdb_transactiondb_options_destroy: fn(Object);
     rocksdb_transactiondb_open_column_families: fn(Object, Object, Bytes, c_int, *const Bytes, *const Object, *mut Object, Errptr) -> Object;
+    rocksdb_transactiondb_create_column_family: fn(Object, Object, Bytes, Errptr) -> Object;
     rocksdb_transactiondb_get_base_db: fn(Object) -> Object;
     rocksdb_transactiondb_close_base_db: fn(Object);
     rocksdb_transactiondb_close: fn(Object);
@@ -188,6 +213,8 @@ functions! {
     rocksdb_transaction_options_destroy: fn(Object);
     rocksdb_transaction_begin: fn(Object, Object, Object, Object) -> Object;
     rocksdb_transaction_set_name: fn(Object, Bytes, size_t, Errptr);
+    rocksdb_transaction_get_name: fn(Object, *mut size_t) -> *mut c_char;
+    rocksdb_transaction_merge_cf: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_transaction_put_cf: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
     rocksdb_transaction_delete_cf: fn(Object, Object, Bytes, size_t, Errptr);
     rocksdb_transaction_prepare: fn(Object, Errptr);
@@ -225,5 +252,14 @@ pub type PartialMerge = unsafe extern "C" fn(
 ) -> *mut c_char;
 /// Frees what the merge functions gave.
 pub type DeleteValue = unsafe extern "C" fn(*mut c_void, Bytes, size_t);
+/// State, two keys or two timestamps.
+pub type Compare = unsafe extern "C" fn(*mut c_void, Bytes, size_t, Bytes, size_t) -> c_int;
+/// State, two keys, each with whether it ends with a timestamp, which does not count.
+pub type CompareWithout =
+    unsafe extern "C" fn(*mut c_void, Bytes, size_t, c_uchar, Bytes, size_t, c_uchar) -> c_int;
+/// State, id of a column family; gives the length of its timestamps.
+pub type TimestampSize = unsafe extern "C" fn(*mut c_void, u32) -> size_t;
+/// The comparator's name.
+pub type NameOf = unsafe extern "C" fn(*mut c_void) -> Bytes;
 /// The operator's name.
 pub type OperatorName = unsafe extern "C" fn(*mut c_void) -> Bytes;

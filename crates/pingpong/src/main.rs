@@ -7,7 +7,7 @@ use outcrop_pingpong::compatibility::{self, Trying};
 use outcrop_pingpong::run::{Pool, play};
 use outcrop_pingpong::scratch::Scratch;
 use outcrop_pingpong::tools::{self, Looking};
-use outcrop_pingpong::{calls, extremes, fixtures, kills, power, stress, worker};
+use outcrop_pingpong::{calls, expiry, extremes, fixtures, kills, power, stress, timestamps, worker};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -140,6 +140,37 @@ enum Verb {
         /// Prints each call before it is made.
         #[arg(long)]
         trace: bool,
+    },
+    /// Hands databases with user-defined timestamps over; exit status 1 if a version is not as it must be.
+    Timestamps {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// How long cases are drawn, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many cases, instead of as many as fit into the time.
+        #[arg(long)]
+        cases: Option<u64>,
+        /// Seed of the first case; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
+        /// So many cases, of seeds from 1 on, come first: the same each time.
+        #[arg(long, default_value_t = 0)]
+        fixed: u64,
+    },
+    /// Hands databases whose values expire over; exit status 1 if a row is not there or not gone as it must be.
+    Expiry {
+        #[command(flatten)]
+        engines: EngineArgs,
+        /// How long, in seconds.
+        #[arg(long, default_value_t = 60)]
+        seconds: u64,
+        /// So many databases, all at the same time, instead of as many as fit into the time.
+        #[arg(long)]
+        cases: Option<u64>,
+        /// Seed of the first database; drawn and printed if it is not given.
+        #[arg(long)]
+        seed: Option<u64>,
     },
     /// Kills writers, and opens what they leave by Outcrop and by one RocksDB; exit status 1 if something is lost.
     Kills {
@@ -346,6 +377,31 @@ fn main() -> ExitCode {
                 trace,
             })
         }
+        Verb::Timestamps { engines, seconds, cases, seed, fixed } => program().and_then(|program| {
+            let seed = seed.unwrap_or_else(fresh_seed);
+            eprintln!("timestamps: cases from seed {seed} on");
+            timestamps::run(&timestamps::Campaign {
+                program,
+                libraries: engines.libraries.into_iter().collect(),
+                scratch: std::env::temp_dir(),
+                seed,
+                cases,
+                time: Duration::from_secs(seconds),
+                fixed,
+            })
+        }),
+        Verb::Expiry { engines, seconds, cases, seed } => program().and_then(|program| {
+            let seed = seed.unwrap_or_else(fresh_seed);
+            eprintln!("expiry: cases from seed {seed} on");
+            expiry::run(&expiry::Campaign {
+                program,
+                libraries: engines.libraries.into_iter().collect(),
+                scratch: std::env::temp_dir(),
+                seed,
+                cases,
+                time: Duration::from_secs(seconds),
+            })
+        }),
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
         Verb::Compatibility { engines, outcrop, document, check } => program().and_then(|program| {
             let libraries = engines.libraries.into_iter().collect();

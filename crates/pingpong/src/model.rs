@@ -10,7 +10,7 @@
 
 use crate::case::{Family, Merge, Phase};
 use crate::merge::join;
-use crate::operation::{Durability, Key, Move, Operation, Record, View, shown};
+use crate::operation::{Durability, Ending, Key, Move, Operation, Record, View, shown};
 use std::collections::BTreeMap;
 
 /// A row as workers show it.
@@ -47,6 +47,8 @@ pub struct Model {
     sequence: u64,
     snapshots: BTreeMap<usize, u64>,
     iterators: BTreeMap<usize, Cursor>,
+    /// The records that prepared transactions will write, by name. It outlives closing and SIGKILL.
+    prepared: BTreeMap<String, Vec<Record>>,
     /// WAL records wait in the engine's memory until they are flushed.
     manual_wal_flush: bool,
     /// Nothing goes to the WAL, and all column families are flushed together: SIGKILL takes them back to one point.
@@ -62,6 +64,7 @@ impl Model {
             sequence: 0,
             snapshots: BTreeMap::new(),
             iterators: BTreeMap::new(),
+            prepared: BTreeMap::new(),
             manual_wal_flush: false,
             flushed_together: false,
         }
@@ -95,6 +98,11 @@ impl Model {
     /// Whether a snapshot is held in this slot.
     pub fn has_snapshot(&self, slot: usize) -> bool {
         self.snapshots.contains_key(&slot)
+    }
+
+    /// The transactions that are prepared, with what they will write.
+    pub fn prepared(&self) -> &BTreeMap<String, Vec<Record>> {
+        &self.prepared
     }
 
     /// Whether SIGKILL would lose writes that are in no WAL, of some column families and not of others.
@@ -190,6 +198,21 @@ impl Model {
     pub fn apply(&mut self, operation: &Operation) {
         match operation {
             Operation::Write { records, durability, .. } => self.write(records, *durability),
+            Operation::Transact { name, records, synced, end } => match end {
+                Ending::RollBack => {}
+                Ending::Prepare => {
+                    self.prepared.insert(name.clone(), records.clone());
+                }
+                Ending::Commit | Ending::BothPhases => {
+                    self.write(records, if *synced { Durability::Synced } else { Durability::Logged });
+                }
+            },
+            Operation::Resolve { name, commit } => {
+                let records = self.prepared.remove(name).unwrap_or_default();
+                if *commit {
+                    self.write(&records, Durability::Logged);
+                }
+            }
             // The table is durable by itself; the memtable stays where it is.
             Operation::Ingest { records, .. } => self.write(records, Durability::Logged),
             Operation::Flush { family, wait: true } => self.flushed(*family),

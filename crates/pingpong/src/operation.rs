@@ -222,6 +222,20 @@ pub enum Lookup {
     BatchedMultiGet,
 }
 
+/// How a transaction ends in the phase that begins it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// Committed without being prepared.
+    Commit,
+    /// Rolled back without being prepared.
+    RollBack,
+    /// Prepared, and committed at once.
+    BothPhases,
+    /// Prepared, and left for an [`Operation::Resolve`], maybe of another engine, maybe after a crash.
+    Prepare,
+}
+
 /// One step of a phase. A `family` is a column family's index in [`crate::case::Case::families`]; slots hold
 /// snapshots and iterators.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -264,6 +278,16 @@ pub enum Operation {
     Ingest { family: usize, records: Vec<Record>, move_file: bool, by_other: bool },
     /// Makes a checkpoint, which the engine that works next opens, compares and compacts.
     Checkpoint { log_size_for_flush: u64 },
+    /// A transaction with a name writes records, and ends so.
+    Transact { name: String, records: Vec<Record>, synced: bool, end: Ending },
+    /// Commits the prepared transaction of this name, or rolls it back.
+    Resolve { name: String, commit: bool },
+    /// Makes a backup in the directory that all engines share; then the engine that works next verifies every backup there.
+    Backup { flush: bool },
+    /// Restores a backup, the newest but `nth`; the engine that works next opens and compares it. `by_other`: it restores it too.
+    Restore { nth: usize, by_other: bool },
+    /// Deletes all backups but the newest. `by_other`: the engine that works next does.
+    PurgeBackups { keep: usize, by_other: bool },
     /// Creates the column family of this index.
     CreateFamily { family: usize },
     /// Drops it.

@@ -55,12 +55,43 @@ pub fn admits(model: &Model, operation: &Operation) -> bool {
                 && admits_records(model, records)
         }
         Operation::CreateFamily { family } => !exists(family),
-        Operation::DropFamily { family } => *family != 0 && exists(family) && !model.has_iterators(),
+        Operation::DropFamily { family } => {
+            let of_family = |record: &Record| record.family() == Some(*family);
+            let awaited = model.prepared().values().flatten().any(of_family);
+            *family != 0 && exists(family) && !model.has_iterators() && !awaited
+        }
+        Operation::Transact { name, records, .. } => {
+            !model.prepared().contains_key(name)
+                && !model.is_flushed_together()
+                && admits_records(model, records)
+                && records.iter().all(|record| may_be_in_transaction(model, record))
+        }
+        Operation::Resolve { name, .. } => {
+            model.prepared().contains_key(name) && !model.is_flushed_together()
+        }
+        // As with a checkpoint.
+        Operation::Backup { flush } => *flush || (!model.has_unflushed() && !model.has_buffered()),
+        Operation::Restore { .. } | Operation::PurgeBackups { .. } => true,
         // A checkpoint that does not flush has nothing but files and WAL.
         Operation::Checkpoint { log_size_for_flush } => *log_size_for_flush == 0 || !model.has_unflushed(),
         Operation::Mistake(mistake) => mistake.admitted(model),
         Operation::FlushWal { .. } | Operation::Wait | Operation::OpenTwice | Operation::CompareAll => true,
     }
+}
+
+/// A change of one key that no prepared transaction has locked, and whose outcome does not depend on when it is committed.
+fn may_be_in_transaction(model: &Model, record: &Record) -> bool {
+    let (Record::Put(family, key, _) | Record::Delete(family, key) | Record::Merge(family, key, _)) = record
+    else {
+        return false;
+    };
+    let locks = |other: &Record| match other {
+        Record::Put(of, locked, _) | Record::Delete(of, locked) | Record::Merge(of, locked, _) => {
+            of == family && locked == key
+        }
+        _ => false,
+    };
+    key.0.first() != Some(&SINGLE) && !model.prepared().values().flatten().any(locks)
 }
 
 fn logs_data(record: &Record) -> bool {

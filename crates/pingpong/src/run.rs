@@ -17,7 +17,7 @@ use crate::choices::{ALWAYS, name};
 use crate::features::OUTCROP;
 use crate::mistake::{Mistake, Opening, class_of};
 use crate::model::{Model, Row, difference};
-use crate::operation::{Durability, Key, Operation, Record, View};
+use crate::operation::{Durability, Ending, Key, Operation, Record, View};
 use crate::rules::admits;
 use crate::worker::{Answer, OpenRequest, Request};
 use std::collections::{BTreeMap, BTreeSet};
@@ -183,6 +183,8 @@ struct Game<'g> {
     model: Model,
     tally: Tally,
     after_kill: bool,
+    /// Backups in the shared directory, by id, with what was there when they were made.
+    backups: Vec<(u32, Model)>,
 }
 
 /// Plays `case` in `dir`, a directory that is empty or can be made. In any case no worker has a database open
@@ -193,7 +195,8 @@ struct Game<'g> {
 pub fn play(case: &Case, pool: &mut Pool, dir: &Path) -> Result<Tally, Failure> {
     let model = Model::new(&case.families, &case.initial);
     let _ = std::fs::create_dir_all(dir);
-    let mut game = Game { case, pool, dir, model, tally: Tally::default(), after_kill: false };
+    let mut game =
+        Game { case, pool, dir, model, tally: Tally::default(), after_kill: false, backups: Vec::new() };
     for (index, phase) in case.phases.iter().enumerate() {
         let mut at = None;
         game.phase(index, phase, &mut at).map_err(|Problem(kind, message)| {
@@ -341,6 +344,8 @@ impl Game<'_> {
         let families = self.case.families.iter().cloned().zip(phase.family_options.iter().cloned()).collect();
         OpenRequest {
             path: text(path),
+            access: self.case.access,
+            ttls: Vec::new(),
             options: phase.options.clone(),
             families,
             existing: self.model.existing(),
@@ -371,8 +376,22 @@ impl Game<'_> {
         } else {
             self.compare_all(engine)?;
         }
+        self.check_prepared(engine)?;
         self.model.open(phase);
         Ok(())
+    }
+
+    /// The transactions that the engine has found prepared are those that were left so.
+    fn check_prepared(&mut self, engine: &str) -> Outcome<()> {
+        let Answer::Names(found) = self.must(engine, &Request::Prepared)? else {
+            return Err(wrong("no list of prepared transactions"));
+        };
+        let expected: Vec<String> = self.model.prepared().keys().cloned().collect();
+        if found == expected {
+            Ok(())
+        } else {
+            Err(wrong(format!("prepared transactions {found:?}, not {expected:?}")))
+        }
     }
 
     fn check_family_names(&mut self, engine: &str, db: &Path) -> Outcome<()> {
@@ -450,6 +469,9 @@ impl Game<'_> {
             Operation::Checkpoint { log_size_for_flush } => {
                 self.checkpoint(index, phase, *log_size_for_flush)?
             }
+            Operation::Backup { flush } => self.backup(index, phase, *flush)?,
+            Operation::Restore { nth, by_other } => self.restore(index, phase, *nth, *by_other)?,
+            Operation::PurgeBackups { keep, by_other } => self.purge(index, phase, *keep, *by_other)?,
             Operation::OpenTwice => self.open_twice(index)?,
             Operation::Mistake(mistake) => return self.mistake(phase, mistake),
             // Outcrop flushes all whichever is named.
@@ -512,17 +534,82 @@ impl Game<'_> {
         let path = self.dir.join("checkpoint");
         let _ = std::fs::remove_dir_all(&path);
         self.must(&phase.engine, &Request::Checkpoint { path: text(&path), log_size_for_flush })?;
-        if let Some(mut other) = self.other(index).cloned() {
-            // RocksDB finds a checkpoint without WAL suspicious under this option, its own too.
-            other.options.retain(|option| option != "track_and_verify_wals=true");
-            let engine = &other.engine;
-            self.must(engine, &Request::Open(self.open_request(&other, &path)))?;
-            let said = |Problem(kind, text)| Problem(kind, format!("checkpoint, opened by {engine}: {text}"));
-            self.compare_all(engine).map_err(said)?;
-            self.must(engine, &Request::Close)?;
+        if let Some(other) = self.other(index).cloned() {
+            self.compare_copy(&other, &path, "checkpoint")?;
         }
         let _ = std::fs::remove_dir_all(&path);
         Ok(())
+    }
+
+    /// Opens a copy of the database as another phase would, and compares it with the model.
+    fn compare_copy(&mut self, phase: &Phase, path: &Path, what: &str) -> Outcome<()> {
+        let mut phase = phase.clone();
+        // RocksDB finds a checkpoint without WAL suspicious under this option, its own too.
+        phase.options.retain(|option| option != "track_and_verify_wals=true");
+        let engine = &phase.engine;
+        self.must(engine, &Request::Open(self.open_request(&phase, path)))?;
+        let said = |Problem(kind, text)| Problem(kind, format!("{what}, opened by {engine}: {text}"));
+        self.compare_all(engine).map_err(said)?;
+        self.check_prepared(engine).map_err(said)?;
+        self.must(engine, &Request::Close)?;
+        Ok(())
+    }
+
+    fn backups_dir(&self) -> String {
+        text(&self.dir.join("backups"))
+    }
+
+    /// The engine that may do something with the shared directory of backups.
+    fn keeper(&self, index: usize, phase: &Phase, by_other: bool) -> String {
+        let other = self.other(index).filter(|_| by_other);
+        other.unwrap_or(phase).engine.clone()
+    }
+
+    fn backup(&mut self, index: usize, phase: &Phase, flush: bool) -> Outcome<()> {
+        let dir = self.backups_dir();
+        self.must(&phase.engine, &Request::Backup { dir: dir.clone(), flush })?;
+        let id = self.backups.last().map_or(0, |(id, _)| *id) + 1;
+        self.backups.push((id, self.model.clone()));
+        self.verify_backups(&self.keeper(index, phase, true))?;
+        let excused = self.case.phases.iter().any(|phase| NAME_BY_CHECKSUM.contains(&&*phase.engine));
+        shared_twice(Path::new(&dir), excused)
+            .map_or(Ok(()), |names| Err(wrong(format!("shared twice: {names}"))))
+    }
+
+    /// The backups are those that were made and not deleted, and whole.
+    fn verify_backups(&mut self, engine: &str) -> Outcome<()> {
+        let expected: Vec<u32> = self.backups.iter().map(|(id, _)| *id).collect();
+        match self.must(engine, &Request::VerifyBackups(self.backups_dir()))? {
+            Answer::Ids(ids) if ids == expected => Ok(()),
+            other => Err(wrong(format!("{engine} sees backups {other:?}, not {expected:?}"))),
+        }
+    }
+
+    fn restore(&mut self, index: usize, phase: &Phase, nth: usize, by_other: bool) -> Outcome<()> {
+        let Some(place) = self.backups.len().checked_sub(nth + 1) else { return Ok(()) };
+        let (id, kept) = self.backups[place].clone();
+        let path = self.dir.join("restored");
+        let _ = std::fs::remove_dir_all(&path);
+        let keeper = self.keeper(index, phase, by_other);
+        self.must(&keeper, &Request::Restore { dir: self.backups_dir(), id, to: text(&path) })?;
+        if let Some(other) = self.other(index).cloned() {
+            let now = std::mem::replace(&mut self.model, kept);
+            let compared = self.compare_copy(&other, &path, &format!("backup {id}, restored by {keeper}"));
+            self.model = now;
+            compared?;
+        }
+        let _ = std::fs::remove_dir_all(&path);
+        Ok(())
+    }
+
+    fn purge(&mut self, index: usize, phase: &Phase, keep: usize, by_other: bool) -> Outcome<()> {
+        if self.backups.is_empty() {
+            return Ok(());
+        }
+        let keeper = self.keeper(index, phase, by_other);
+        self.must(&keeper, &Request::PurgeBackups { dir: self.backups_dir(), keep: keep as u32 })?;
+        self.backups.drain(..self.backups.len().saturating_sub(keep));
+        self.verify_backups(&self.keeper(index, phase, !by_other))
     }
 
     /// Makes a mistake; nothing is to change.
@@ -580,6 +667,36 @@ impl Game<'_> {
     }
 }
 
+/// RocksDB that names some tables in backups by their checksum, though their properties have a session. The other side's backup of
+/// the same table is then a file of its own: it takes space, and nothing is lost.
+const NAME_BY_CHECKSUM: [&str; 2] = ["6.29.5", "7.10.2"];
+
+/// Two names of one table among the shared files of backups, if there are some: then the sides do not share them.
+///
+/// `by_checksum`: one of them may be a name by checksum, which has no session.
+fn shared_twice(backups: &Path, by_checksum: bool) -> Option<String> {
+    let mut seen: BTreeMap<(String, u64), Vec<PathBuf>> = BTreeMap::new();
+    for entry in std::fs::read_dir(backups.join("shared_checksum")).ok()?.flatten() {
+        let (path, len) = (entry.path(), entry.metadata().ok()?.len());
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let number = name.split('_').next().unwrap_or_default().to_string();
+        let others = seen.entry((number, len)).or_default();
+        let content = std::fs::read(&path).ok()?;
+        let has_session = |path: &Path| path.to_string_lossy().contains("_s");
+        let twice = |other: &&PathBuf| {
+            let excused = by_checksum
+                && has_session(other.file_name().map_or(Path::new(""), Path::new))
+                    != has_session(Path::new(&name));
+            !excused && std::fs::read(other).is_ok_and(|read| read == content)
+        };
+        if let Some(other) = others.iter().find(twice) {
+            return Some(format!("{} and {}", other.display(), path.display()));
+        }
+        others.push(path);
+    }
+    None
+}
+
 /// The first place where two answers differ.
 fn explain(expected: &Answer, found: &Answer) -> String {
     match (expected, found) {
@@ -615,6 +732,14 @@ fn names(operation: &Operation) -> Vec<&'static str> {
         Operation::Ingest { by_other: true, .. } => vec!["ingest other's"],
         Operation::Ingest { .. } => vec!["ingest"],
         Operation::Checkpoint { .. } => vec!["checkpoint"],
+        Operation::Transact { end: Ending::Prepare, .. } => vec!["prepare"],
+        Operation::Transact { .. } => vec!["transaction"],
+        Operation::Resolve { commit: true, .. } => vec!["commit prepared"],
+        Operation::Resolve { .. } => vec!["roll back prepared"],
+        Operation::Backup { .. } => vec!["backup"],
+        Operation::Restore { by_other: true, .. } => vec!["restore by other"],
+        Operation::Restore { .. } => vec!["restore"],
+        Operation::PurgeBackups { .. } => vec!["purge backups"],
         Operation::CreateFamily { .. } => vec!["create family"],
         Operation::DropFamily { .. } => vec!["drop family"],
         Operation::SetOptions { .. } => vec!["set options"],

@@ -3,7 +3,7 @@
 //! A dropped operation needs no care, because playing skips what became senseless (`rules.rs`). Failures that
 //! depend on timing are tried several times before an attempt counts as passing.
 
-use crate::case::{Case, End};
+use crate::case::{Access, Case, End};
 use crate::operation::Operation;
 use crate::run::{Failure, Kind, Pool, play};
 use std::path::Path;
@@ -152,7 +152,9 @@ impl Shrinker<'_> {
 
     fn drop_records_of(&mut self, phase: usize, number: usize, best: &mut (Case, Failure)) {
         let parts = |operation: &Operation| match operation {
-            Operation::Write { records, .. } | Operation::Ingest { records, .. } => records.len(),
+            Operation::Write { records, .. }
+            | Operation::Ingest { records, .. }
+            | Operation::Transact { records, .. } => records.len(),
             Operation::Walk { moves, .. } | Operation::MoveIterator { moves, .. } => moves.len(),
             Operation::Get { keys, .. } => keys.len(),
             _ => 0,
@@ -162,7 +164,11 @@ impl Shrinker<'_> {
             at -= 1;
             let mut smaller = best.0.clone();
             match &mut smaller.phases[phase].operations[number] {
-                Operation::Write { records, .. } | Operation::Ingest { records, .. } if records.len() > 1 => {
+                Operation::Write { records, .. }
+                | Operation::Ingest { records, .. }
+                | Operation::Transact { records, .. }
+                    if records.len() > 1 =>
+                {
                     records.remove(at);
                 }
                 Operation::Walk { moves, .. } | Operation::MoveIterator { moves, .. } if moves.len() > 1 => {
@@ -213,6 +219,10 @@ impl Shrinker<'_> {
     }
 
     fn drop_families(&mut self, best: &mut (Case, Failure)) {
+        // A failure that needs transactions is another one without them.
+        if best.0.access != Access::Plain {
+            self.take(Case { access: Access::Plain, ..best.0.clone() }, best);
+        }
         for at in (1..best.0.initial.len()).rev() {
             let mut smaller = best.0.clone();
             smaller.initial.remove(at);

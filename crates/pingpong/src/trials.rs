@@ -4,7 +4,7 @@
 //! refused, a format that is `Not implemented`. Anything else that goes wrong in a trial of Outcrop is a
 //! finding, because refusing loudly is the only way a feature may be missing.
 
-use crate::case::{Case, End, Family, Merge, Phase};
+use crate::case::{Access, Case, End, Family, Merge, Phase};
 use crate::child::Lost;
 use crate::choices::{ALWAYS, CHOICES, Choice, Scope, always, name, title};
 use crate::features::{Abilities, CALLS, Engines, HASH_PREFIX, OPERATIONS, OUTCROP, PREFIXES, all};
@@ -186,7 +186,7 @@ pub fn trial(feature: &str, writer: Player<'_>, reader: Player<'_>) -> Case {
     phases.push(reading.clone());
     phases.push(Phase { operations: vec![base(4), reading.operations[0].clone()], ..phases[0].clone() });
     phases.push(reading);
-    Case { seed: 0, families: vec![family], initial: vec![0], phases }
+    Case { seed: 0, families: vec![family], initial: vec![0], access: Access::Plain, phases }
 }
 
 /// Options that every engine of a case must have are given to the reader too.
@@ -252,7 +252,7 @@ pub fn by_age(libraries: &BTreeMap<String, PathBuf>) -> Vec<String> {
 }
 
 /// The numbers of a version's name.
-fn version(name: &str) -> Vec<u32> {
+pub(crate) fn version(name: &str) -> Vec<u32> {
     name.split('.').map_while(|part| part.parse().ok()).collect()
 }
 

@@ -9,17 +9,20 @@
 //!
 //! Next: `child.rs` is the parent's end.
 
+use crate::backups;
 use crate::batch::{Batch, Change, write_table};
 use crate::call::Outcome;
-use crate::case::Family;
+use crate::case::{Access, Family};
 use crate::database::{Database, Handle, Ingestion, ReadView, SnapshotHandle, list_families};
 use crate::iter::Iter;
 use crate::library::Api;
 use crate::mistake::{Mistake, Opening};
 use crate::mistaken::{open_wrongly, refused};
-use crate::operation::{Durability, Key, Lookup, Move, Operation, Record, View, shown};
+use crate::operation::{Durability, Ending, Key, Lookup, Move, Operation, Record, View, shown};
 use crate::options::Options;
 use crate::options_file;
+use crate::timestamps;
+use crate::transactions::Transaction;
 use crate::wire;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -85,6 +88,33 @@ pub enum Request {
         /// WAL bytes from which on it flushes.
         log_size_for_flush: u64,
     },
+    /// The names of the transactions that are prepared.
+    Prepared,
+    /// Make a backup.
+    Backup {
+        /// The directory of backups.
+        dir: String,
+        /// Flush before.
+        flush: bool,
+    },
+    /// Verify every backup of a directory, and give the ids.
+    VerifyBackups(String),
+    /// Restore a backup.
+    Restore {
+        /// The directory of backups.
+        dir: String,
+        /// Which.
+        id: u32,
+        /// The directory of the database.
+        to: String,
+    },
+    /// Delete old backups.
+    PurgeBackups {
+        /// The directory of backups.
+        dir: String,
+        /// So many are kept.
+        keep: u32,
+    },
     /// Make a mistake, in a directory that is empty where it needs files.
     Mistake {
         /// Which.
@@ -101,6 +131,8 @@ pub enum Request {
         /// An empty directory.
         empty: String,
     },
+    /// Something of a database with timestamps.
+    Stamped(timestamps::Request),
     /// Close the database.
     Close,
 }
@@ -110,6 +142,12 @@ pub enum Request {
 pub struct OpenRequest {
     /// Its directory.
     pub path: String,
+    /// As what.
+    #[serde(default)]
+    pub access: Access,
+    /// Seconds after which values of column families expire, of a DBWithTTL; where there are none, they do not within a run.
+    #[serde(default)]
+    pub ttls: Vec<i32>,
     /// Database options.
     pub options: Vec<String>,
     /// All column families of the case, with options.
@@ -130,6 +168,8 @@ pub enum Answer {
     Names(Vec<String>),
     /// How many there are.
     Count(usize),
+    /// Backups.
+    Ids(Vec<u32>),
     /// It worked.
     Done,
     /// Values of keys.
@@ -138,6 +178,10 @@ pub enum Answer {
     Positions(Vec<Option<(String, String)>>),
     /// Rows of a column family, and the values of the keys that were asked for.
     Rows(Vec<(String, String)>, Vec<Option<String>>),
+    /// Versions of a database with timestamps, one for each key or move.
+    Entries(Vec<Option<timestamps::Entry>>),
+    /// The timestamp below which history may be gone, if it may.
+    Low(Option<u64>),
     /// It failed, as it should.
     Refused(String),
     /// It did not work.
@@ -151,6 +195,8 @@ pub(crate) struct Open<'a> {
     handles: BTreeMap<usize, Handle>,
     snapshots: BTreeMap<usize, SnapshotHandle>,
     iterators: BTreeMap<usize, Iter<'a>>,
+    /// By name.
+    prepared: BTreeMap<String, Transaction<'a>>,
 }
 
 /// The worker's loop: ends with its input.
@@ -160,6 +206,7 @@ pub(crate) struct Open<'a> {
 pub fn serve(library: &Path) -> Result<(), String> {
     let api = Api::load(library)?;
     let mut open: Option<Open<'_>> = None;
+    let mut stamped = timestamps::Session::new(&api);
     let mut out = std::io::stdout().lock();
     let mut send = |answer: &Answer| -> Result<(), String> {
         let mut line = serde_json::to_string(answer).expect("an answer is plain data");
@@ -170,7 +217,11 @@ pub fn serve(library: &Path) -> Result<(), String> {
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| error.to_string())?;
         let request = serde_json::from_str(&line).map_err(|error| format!("{error}: {line}"))?;
-        send(&handle(&api, &mut open, request).unwrap_or_else(Answer::Error))?;
+        let answer = match request {
+            Request::Stamped(request) => stamped.handle(request),
+            other => handle(&api, &mut open, other),
+        };
+        send(&answer.unwrap_or_else(Answer::Error))?;
     }
     Ok(())
 }
@@ -201,6 +252,15 @@ pub(crate) fn handle<'a>(api: &'a Api, open: &mut Option<Open<'a>>, request: Req
         }
         Request::OpenWrongly { request, opening, empty } => {
             refused(open_wrongly(api, request, &opening, &empty))
+        }
+        Request::VerifyBackups(dir) => backups::verify(api, &dir).map(Answer::Ids),
+        Request::Restore { dir, id, to } => {
+            backups::restore_any(api, &dir, &to, Some(id))?;
+            Ok(Answer::Done)
+        }
+        Request::PurgeBackups { dir, keep } => {
+            backups::purge(api, &dir, keep)?;
+            Ok(Answer::Done)
         }
         Request::Close => {
             open.take().ok_or_else(no_database)?.close()?;
@@ -271,13 +331,24 @@ impl<'a> Open<'a> {
             options.create_missing()?;
             families.push((family.name.clone(), options));
         }
-        let (database, handles) = Database::open(api, &request.path, families)?;
+        let path = &request.path;
+        let (database, handles) = match request.access {
+            Access::Plain => Database::open(api, path, families),
+            Access::Transactions => Database::open_with_transactions(api, path, families),
+            Access::Ttl => Database::open_with_ttl(api, path, families, &request.ttls),
+        }?;
+        let prepared = match request.access {
+            Access::Transactions => database.prepared()?.into_iter().collect(),
+            _ => BTreeMap::new(),
+        };
         let handles = request.existing.iter().copied().zip(handles).collect();
-        Ok(Open { database, request, handles, snapshots: BTreeMap::new(), iterators: BTreeMap::new() })
+        let (snapshots, iterators) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Open { database, request, handles, snapshots, iterators, prepared })
     }
 
     fn close(mut self) -> Outcome<()> {
         self.iterators.clear();
+        self.prepared.clear();
         for snapshot in self.snapshots.values() {
             self.database.release(*snapshot)?;
         }
@@ -315,6 +386,11 @@ impl<'a> Open<'a> {
             }
             Request::Checkpoint { path, log_size_for_flush } => {
                 self.database.checkpoint(&path, log_size_for_flush)?;
+                Ok(Answer::Done)
+            }
+            Request::Prepared => Ok(Answer::Names(self.prepared.keys().cloned().collect())),
+            Request::Backup { dir, flush } => {
+                backups::add(&self.database, &dir, flush)?;
                 Ok(Answer::Done)
             }
             Request::FlushTogether { wait } => {
@@ -390,13 +466,48 @@ impl<'a> Open<'a> {
             Operation::SetOptions { family, name, value } => {
                 self.database.set_options(self.family(family)?, &name, &value)?;
             }
-            Operation::Ingest { .. }
+            Operation::Transact { name, records, synced, end } => {
+                self.transact(&name, &records, synced, end)?;
+            }
+            Operation::Resolve { name, commit } => {
+                let transaction = self
+                    .prepared
+                    .remove(&name)
+                    .ok_or_else(|| format!("no transaction {name} is prepared"))?;
+                if commit { transaction.commit() } else { transaction.roll_back() }?;
+            }
+            Operation::Backup { .. }
+            | Operation::Restore { .. }
+            | Operation::PurgeBackups { .. }
+            | Operation::Ingest { .. }
             | Operation::Checkpoint { .. }
             | Operation::OpenTwice
             | Operation::Mistake(_)
             | Operation::CompareAll => return Err(format!("the parent's operation: {operation:?}")),
         }
         Ok(Answer::Done)
+    }
+
+    fn transact(&mut self, name: &str, records: &[Record], synced: bool, end: Ending) -> Outcome<()> {
+        let owned = expand(records)?;
+        let mut changes = Vec::new();
+        for (family, change) in &owned {
+            changes.push((self.family(*family)?, change.borrow()));
+        }
+        let transaction = self.database.begin(name, &changes, synced)?;
+        match end {
+            Ending::Commit => transaction.commit()?,
+            Ending::RollBack => transaction.roll_back()?,
+            Ending::BothPhases => {
+                transaction.prepare()?;
+                transaction.commit()?;
+            }
+            Ending::Prepare => {
+                transaction.prepare()?;
+                self.prepared.insert(name.to_string(), transaction);
+            }
+        }
+        Ok(())
     }
 
     fn check_background_errors(&self, handle: Handle) -> Outcome<()> {

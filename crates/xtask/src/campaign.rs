@@ -29,8 +29,19 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 pub const USAGE: &str = "campaign --hours N | --minutes N [--only A,B] [--dir DIR] [--resume]";
 
 /// Every campaign: a verb that takes `--seconds` and `--seed`, says `VERB: N cases` and fails if it finds something.
-const CAMPAIGNS: [&str; 9] =
-    ["calls", "options", "pingpong", "fuzz", "crashes", "kills", "block-crashes", "stress", "simulate"];
+const CAMPAIGNS: [&str; 11] = [
+    "calls",
+    "options",
+    "pingpong",
+    "timestamps",
+    "expiry",
+    "fuzz",
+    "crashes",
+    "kills",
+    "block-crashes",
+    "stress",
+    "simulate",
+];
 /// Seconds of a slice at most: so much is lost when a run is killed.
 const LONGEST_SLICE: u64 = 300;
 /// Slices of each campaign, if the time lets.
@@ -141,7 +152,7 @@ fn put_programs_aside(kept: &Path, names: &[String]) -> Result<(), String> {
     let mut files = Vec::new();
     let this = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
     files.push(("xtask".to_string(), this));
-    if wants(&["calls", "options", "pingpong", "kills", "block-crashes", "stress"]) {
+    if wants(&["calls", "options", "pingpong", "timestamps", "expiry", "kills", "block-crashes", "stress"]) {
         for name in pingpong::PROGRAMS {
             files.push((name.to_string(), programs::built(name)?));
         }

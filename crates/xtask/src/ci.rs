@@ -36,7 +36,7 @@ const fn step_with_network(name: &'static str, run: fn(Install) -> Result<(), St
 }
 
 /// Long ones first: so the last two end at about the same time.
-const STEPS: [Step; 23] = [
+const STEPS: [Step; 25] = [
     step_with_network("streams", |_| streams::short()),
     step_with_network("java", |_| java::run(&["--short"])),
     step_here("simulate", |_| simulate::of_tree()),
@@ -55,6 +55,8 @@ const STEPS: [Step; 23] = [
     step_with_network("block-crashes", |_| pingpong::block_crashes_of_tree()),
     step_with_network("stress", |_| pingpong::stress_of_tree()),
     step_with_network("calls", |_| pingpong::calls_of_tree()),
+    step_with_network("timestamps", |_| pingpong::timestamps_of_tree()),
+    step_with_network("expiry", |_| pingpong::expiry_of_tree()),
     step_with_network("kills", |_| pingpong::kills_of_tree()),
     step_with_network("compatibility", |_| pingpong::compatibility(true)),
     step_with_network("ldb-test", ldb_test::run),

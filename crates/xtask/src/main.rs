@@ -24,6 +24,8 @@
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
 //! cargo xtask options ...      every option at its extremes, on RocksDB and on Outcrop
 //! cargo xtask calls ...        the same calls on RocksDB and on Outcrop, compared to the letter
+//! cargo xtask timestamps ...   Outcrop and RocksDB versions take turns on a directory with user-defined timestamps
+//! cargo xtask expiry ...       they take turns on directories whose values expire
 //! cargo xtask tools            RocksDB's own ldb and sst_dump look at our databases
 //! cargo xtask scripts          RocksDB's benchmark scripts, unmodified, on our db_bench and on Debian's
 //! cargo xtask ldb-test         RocksDB's own test of its tool ldb, unmodified, on `outcrop ldb`
@@ -71,6 +73,7 @@ mod streams;
 mod tidy;
 mod twins;
 mod unsafe_column;
+mod watched;
 
 use outcrop_lab::targets::maven;
 use packages::Install;
@@ -106,6 +109,8 @@ fn main() -> ExitCode {
         ["calls", rest @ ..] => pingpong::calls(rest),
         ["campaign", rest @ ..] => campaign::run(rest),
         ["crashes", rest @ ..] => crashes::run(rest),
+        ["timestamps", rest @ ..] => pingpong::timestamps(rest),
+        ["expiry", rest @ ..] => pingpong::expiry(rest),
         ["kills", rest @ ..] => pingpong::kills(rest),
         ["stress", rest @ ..] => pingpong::stress(rest),
         ["block-crashes", rest @ ..] => pingpong::block_crashes(rest),
@@ -130,7 +135,7 @@ fn main() -> ExitCode {
         ["python"] => python::run(Install::IfMissing),
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
-             scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | \
+             scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | timestamps [--seconds N] [--cases N] [--seed S] [--fixed N] | expiry [--seconds N] [--cases N] [--seed S] | \
              bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {}",
             streams::USAGE,
             campaign::USAGE,
@@ -202,11 +207,16 @@ fn cargo(arguments: &[&str], references: Option<&Path>) -> Result<(), String> {
 
 fn test(references: Option<&Path>, browser: Option<&Path>) -> Result<(), String> {
     let places = [("OUTCROP_REFERENCE_DIR", references), ("OUTCROP_BROWSER", browser)];
-    run_cargo(&["test", "--workspace"], &places)
+    watched::run(&mut cargo_command(&["test", "--workspace"], &places))
 }
 
 /// Runs cargo; what is not there is not in its environment either.
 fn run_cargo(arguments: &[&str], places: &[(&str, Option<&Path>)]) -> Result<(), String> {
+    let status = cargo_command(arguments, places).status().map_err(|error| format!("cargo: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
+}
+
+fn cargo_command(arguments: &[&str], places: &[(&str, Option<&Path>)]) -> Command {
     let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     command.args(arguments).current_dir(root());
     for (name, place) in places {
@@ -215,8 +225,7 @@ fn run_cargo(arguments: &[&str], places: &[(&str, Option<&Path>)]) -> Result<(),
             None => command.env_remove(name),
         };
     }
-    let status = command.status().map_err(|error| format!("cargo: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("cargo {} failed", arguments.join(" "))) }
+    command
 }
 
 /// Fetches the reference libraries; gives a directory that holds exactly them.

@@ -17,6 +17,9 @@ const TOOLS_PACKAGE: &str = "rocksdb-tools";
 /// One version for each way RocksDB's files have changed.
 const VERSIONS: [&str; 6] = ["6.29.5", "7.10.2", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"];
 
+/// Those of them whose C API has timestamps, and whose compactions expire values as all do since.
+const LATER: [&str; 5] = ["7.10.2", "8.11.4", "9.11.2", "10.10.1.1", "11.8.1"];
+
 /// Runs the verb; options that are not ours are the harness's.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     let (mut versions, mut replay, mut passed) = (VERSIONS.join(","), None, Vec::new());
@@ -62,11 +65,15 @@ pub fn of_tree() -> Result<(), String> {
     run(&["--fixed", "200", "--cases", "320", "--swaps", "2000", "--seconds", "600", "--seed", &seed])
 }
 
+/// Has the harness play one of its games with these versions of RocksDB.
+fn play_game(verb: &str, versions: &[&str], arguments: &[&str]) -> Result<(), String> {
+    let command: Vec<String> = [&[verb], arguments].concat().into_iter().map(str::to_string).collect();
+    play(versions, &command)
+}
+
 /// `cargo xtask options`: every option at its extremes, on RocksDB 11.8.1 and on Outcrop.
 pub fn options(arguments: &[&str]) -> Result<(), String> {
-    let mut command = vec!["options".to_string()];
-    command.extend(arguments.iter().map(ToString::to_string));
-    play(&["11.8.1"], &command)
+    play_game("options", &["11.8.1"], arguments)
 }
 
 /// The same as part of `cargo xtask ci`: each option by itself, what once failed, and a few cases that are the tree's own.
@@ -77,15 +84,35 @@ pub fn options_of_tree() -> Result<(), String> {
 
 /// `cargo xtask calls`: the same calls on RocksDB 11.8.1 and on Outcrop, compared to the letter.
 pub fn calls(arguments: &[&str]) -> Result<(), String> {
-    let mut command = vec!["calls".to_string()];
-    command.extend(arguments.iter().map(ToString::to_string));
-    play(&["11.8.1"], &command)
+    play_game("calls", &["11.8.1"], arguments)
 }
 
 /// The same as part of `cargo xtask ci`: cases that are the same for every tree, then some that are the tree's own.
 pub fn calls_of_tree() -> Result<(), String> {
     let seed = crate::tree_seed()?.to_string();
     calls(&["--fixed", "150", "--cases", "50", "--seed", &seed])
+}
+
+/// `cargo xtask timestamps`: databases with user-defined timestamps go from Outcrop to the versions of RocksDB that have them, and back.
+pub fn timestamps(arguments: &[&str]) -> Result<(), String> {
+    play_game("timestamps", &LATER, arguments)
+}
+
+/// The same as part of `cargo xtask ci`: cases that are the same for every tree, then some that are the tree's own.
+pub fn timestamps_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    timestamps(&["--fixed", "40", "--cases", "20", "--seed", &seed])
+}
+
+/// `cargo xtask expiry`: databases whose values expire go from Outcrop to the versions of RocksDB that open such, and back.
+pub fn expiry(arguments: &[&str]) -> Result<(), String> {
+    play_game("expiry", &LATER, arguments)
+}
+
+/// The same as part of `cargo xtask ci`: all databases wait for their values together, some eight seconds.
+pub fn expiry_of_tree() -> Result<(), String> {
+    let seed = crate::tree_seed()?.to_string();
+    expiry(&["--cases", "40", "--seed", &seed])
 }
 
 /// `cargo xtask kills`: a writer on the real file system is killed again and again, and what is left is opened by Outcrop and by
@@ -105,9 +132,7 @@ pub fn kills_of_tree() -> Result<(), String> {
 
 /// `cargo xtask stress`: many threads do everything at once to one database, through the C API; Outcrop, and RocksDB 11.8.1 as a control.
 pub fn stress(arguments: &[&str]) -> Result<(), String> {
-    let mut command = vec!["stress".to_string()];
-    command.extend(arguments.iter().map(ToString::to_string));
-    play(&["11.8.1"], &command)
+    play_game("stress", &["11.8.1"], arguments)
 }
 
 /// The same as part of `cargo xtask ci`.

@@ -12,8 +12,9 @@ pub const USAGE: &str = "simulate [one] [--seconds N] [--histories N] [--seed S]
 /// The simulator's program.
 pub const PROGRAM: &str = "outcrop-simulator";
 
-/// Histories that once failed: several threads compact by hand while the base level changes.
-const ONCE_FAILED: [u64; 1] = [669_574_938];
+/// Histories that once failed: several threads compact by hand while the base level changes; a writer waits for room when the power goes; a
+/// database resumes while a writer is being refused; each compaction meets a fault; a WAL is replaced while records wait in its buffer.
+const ONCE_FAILED: [u64; 5] = [669_574_938, 2_461_689_835, 364_832_512, 900_030, 900_320];
 
 /// Runs the verb: many histories, or `one`.
 ///

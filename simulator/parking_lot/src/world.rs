@@ -230,8 +230,20 @@ impl Joining {
     /// Waits for its end; the error is its panic.
     #[track_caller]
     pub fn join(self) -> std::thread::Result<()> {
+        self.join_while(None, || true)
+    }
+
+    /// The same; each time that `patience` has passed in the simulation, `ask` says whether it is to be asked again.
+    #[track_caller]
+    pub fn join_while(
+        self,
+        mut patience: Option<Duration>,
+        mut ask: impl FnMut() -> bool,
+    ) -> std::thread::Result<()> {
         while ME.get().is_some() && with(|world| world.threads[self.id].state != State::Ended) {
-            wait(key_of_end(self.id), None);
+            if wait(key_of_end(self.id), patience.map(after)) && !ask() {
+                patience = None;
+            }
         }
         self.thread.join()
     }

@@ -89,12 +89,12 @@ pub fn keys() -> Vec<String> {
 
 /// A case.
 pub fn case(random: &mut Random) -> Case {
-    // Not `avoid_flush_during_recovery`: Outcrop always flushes what it recovers, and its WALs go.
     const OPTIONS: &[&str] = &[
         "allow_ingest_behind=true",
         "atomic_flush=true",
         "manual_wal_flush=true",
         "avoid_flush_during_shutdown=true",
+        "avoid_flush_during_recovery=true",
         "enable_pipelined_write=true",
         "unordered_write=true",
         "two_write_queues=true",

@@ -19,6 +19,11 @@ pub const ON_PURPOSE: &[(&str, &str, &str)] = &[
         "ingest_behind needs",
         "RocksDB's has a placeholder in it",
     ),
+    (
+        "Can't ingest_behind file as it doesn't fit at the last level!",
+        "the last level has keys of its range",
+        "says why it does not fit",
+    ),
     ("Invalid column family specified in write batch", "was dropped", "says which"),
     ("Invalid column family specified in write batch", "does not exist", "says which"),
     ("Column family not found", "column family not found", "says which option would make it"),

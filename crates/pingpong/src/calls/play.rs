@@ -3,7 +3,7 @@
 use super::draw::{Call, Case, Item, families};
 use crate::batch::{Batch, Change, write_table};
 use crate::call::Outcome;
-use crate::case::Merge;
+use crate::case::{Access, Merge};
 use crate::database::{Ingestion, ReadView};
 use crate::library::Api;
 use crate::options::Options;
@@ -37,7 +37,9 @@ impl<'a> Player<'a> {
         let dir = dir.join(name);
         std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
         let request = OpenRequest {
+            access: Access::Plain,
             path: dir.join("db").display().to_string(),
+            ttls: Vec::new(),
             options: case.options.clone(),
             families: families().into_iter().map(|family| (family, Vec::new())).collect(),
             existing: vec![0, 1, 2],
