@@ -22,8 +22,7 @@ use outcrop_base::{CfId, Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead, ReadFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
-    FileNumber, RecoveredColumnFamily, RecoveredManifest, VersionBuilder, VersionEdit, WalSet,
-    recover as recover_manifest,
+    FileNumber, ManifestReader, RecoveredColumnFamily, RecoveredManifest, VersionBuilder, VersionEdit, WalSet,
 };
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
@@ -142,13 +141,21 @@ fn read_manifest(
     comparator_of: &dyn Fn(&str) -> Option<Comparator>,
     num_levels_of: &dyn Fn(&str) -> usize,
 ) -> Result<(RecoveredManifest, Vec<FileNumber>)> {
+    let mut opened: Option<(Vec<u8>, ManifestReader<'_>)> = None;
     for _ in 0..MANIFEST_READS {
         let before = ManifestStamp::of(path, env)?;
-        let manifest = recover_manifest(&*env.fs, path, comparator_of, num_levels_of, true)?;
+        // What was added since the last look is read, and no more, unless there is a new MANIFEST.
+        let mut reader = match opened.take() {
+            Some((current, reader)) if current == before.current => reader,
+            _ => ManifestReader::open(&*env.fs, path, comparator_of, num_levels_of, true)?,
+        };
+        reader.read_on()?;
         let wals = wal_numbers(path, options, env)?;
-        if ManifestStamp::of(path, env)? == before {
-            return Ok((manifest, wals));
+        let after = ManifestStamp::of(path, env)?;
+        if after == before {
+            return Ok((reader.finish()?, wals));
         }
+        opened = (after.current == before.current).then_some((before.current, reader));
     }
     Err(Error::new(ErrorKind::TryAgain, format!("{}: the MANIFEST changes all the time", path.display())))
 }

@@ -25,7 +25,7 @@ pub use blob_file::{BlobFile, BlobFileState, BlobFiles, Garbage};
 pub use builder::VersionBuilder;
 pub use edit::{VersionEdit, WalAddition};
 pub use outcrop_base::{CfId, FileNumber};
-pub use recover::{RecoveredColumnFamily, RecoveredManifest, list_column_families, recover};
+pub use recover::{ManifestReader, RecoveredColumnFamily, RecoveredManifest, list_column_families, recover};
 pub use table_file::{TableFile, TableMeta, TableRuntime};
 pub use verify::verify;
 pub use version::{Level, Version};

@@ -11,7 +11,7 @@ use outcrop_base::{CfId, Comparator, Error, ErrorKind, Result, SeqNum, Timestamp
 use outcrop_env::{Access, FileSystem, OpenRead};
 use outcrop_record::{DamageKind, LogReader, ReadOutcome};
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// The MANIFEST's facts about one column family.
@@ -83,40 +83,77 @@ pub fn recover(
     num_levels_of: &dyn Fn(&str) -> usize,
     check: bool,
 ) -> Result<RecoveredManifest> {
-    let manifest_number = read_current(fs, dir)?;
-    let path = file_name::manifest(dir, manifest_number);
-    let named = |error: Error, offset: u64| error.within(format!("{}: offset {offset}", path.display()));
-    let file = fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
-    let mut reader = LogReader::of_manifest(file);
-    let mut state = State::new(comparator_of, num_levels_of, check);
-    let mut group: Vec<VersionEdit> = Vec::new();
-    loop {
-        match reader.next()? {
-            ReadOutcome::End => break,
-            ReadOutcome::Damaged(damage) if damage.kind == DamageKind::TornWrite => {
-                if rest_is_of_one_write(&mut reader)? {
-                    break;
+    let mut reader = ManifestReader::open(fs, dir, comparator_of, num_levels_of, check)?;
+    reader.read_on()?;
+    reader.finish()
+}
+
+/// The MANIFEST of a database, read as far as it goes; more of it can be read when it has grown.
+pub struct ManifestReader<'a> {
+    number: FileNumber,
+    path: PathBuf,
+    log: LogReader,
+    state: State<'a>,
+    /// Edits of an atomic group whose last is not there yet.
+    group: Vec<VersionEdit>,
+}
+
+impl<'a> ManifestReader<'a> {
+    /// Opens the MANIFEST that CURRENT names. Arguments and errors are those of [`recover`].
+    pub fn open(
+        fs: &dyn FileSystem,
+        dir: &Path,
+        comparator_of: &'a dyn Fn(&str) -> Option<Comparator>,
+        num_levels_of: &'a dyn Fn(&str) -> usize,
+        check: bool,
+    ) -> Result<ManifestReader<'a>> {
+        let number = read_current(fs, dir)?;
+        let path = file_name::manifest(dir, number);
+        let file = fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
+        let state = State::new(comparator_of, num_levels_of, check);
+        Ok(ManifestReader { number, path, log: LogReader::of_manifest(file), state, group: Vec::new() })
+    }
+
+    /// Applies every edit that was not yet there at the last call. After an error it is of no use.
+    ///
+    /// # Errors
+    /// Those of [`recover`].
+    pub fn read_on(&mut self) -> Result<()> {
+        let ManifestReader { path, log, state, group, .. } = self;
+        let named = |error: Error, offset: u64| error.within(format!("{}: offset {offset}", path.display()));
+        log.resume()?;
+        loop {
+            match log.next()? {
+                ReadOutcome::End => return Ok(()),
+                ReadOutcome::Damaged(damage) if damage.kind == DamageKind::TornWrite => {
+                    return if rest_is_of_one_write(log)? { Ok(()) } else { Err(damage.error) };
                 }
-                return Err(damage.error);
-            }
-            ReadOutcome::Damaged(damage) => return Err(damage.error),
-            ReadOutcome::Record(bytes, offset) => {
-                let edit = VersionEdit::decode(bytes).map_err(|error| named(error, offset))?;
-                let applied = match edit.remaining_in_group {
-                    None if group.is_empty() => state.apply(&edit),
-                    None => Err(Error::corruption("an edit outside the atomic group interrupts it")),
-                    Some(remaining) => state.collect(&mut group, edit, remaining),
-                };
-                applied.map_err(|error| named(error, offset))?;
+                ReadOutcome::Damaged(damage) => return Err(damage.error),
+                ReadOutcome::Record(bytes, offset) => {
+                    let edit = VersionEdit::decode(bytes).map_err(|error| named(error, offset))?;
+                    let applied = match edit.remaining_in_group {
+                        None if group.is_empty() => state.apply(&edit),
+                        None => Err(Error::corruption("an edit outside the atomic group interrupts it")),
+                        Some(remaining) => state.collect(group, edit, remaining),
+                    };
+                    applied.map_err(|error| named(error, offset))?;
+                }
             }
         }
     }
-    // The caller's arguments do not fit: that is no fault of the file.
-    let of_file = |error: Error| match error.kind() {
-        ErrorKind::InvalidArgument => error,
-        _ => error.within(path.display()),
-    };
-    state.finish(manifest_number).map_err(of_file)
+
+    /// Contents of what was read. An atomic group that is incomplete is left out.
+    ///
+    /// # Errors
+    /// Those of [`recover`].
+    pub fn finish(self) -> Result<RecoveredManifest> {
+        // The caller's arguments do not fit: that is no fault of the file.
+        let of_file = |error: Error| match error.kind() {
+            ErrorKind::InvalidArgument => error,
+            _ => error.within(self.path.display()),
+        };
+        self.state.finish(self.number).map_err(of_file)
+    }
 }
 
 /// True if the records that follow a torn one were written with it: none, or the last edits of one atomic group.

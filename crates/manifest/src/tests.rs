@@ -1,8 +1,8 @@
 //! MANIFESTs of RocksDB's and our own, and broken ones.
 
 use crate::{
-    FileNumber, ManifestWriter, TableFile, Version, VersionBuilder, VersionEdit, WalAddition, WalSet,
-    list_column_families, recover,
+    FileNumber, ManifestReader, ManifestWriter, RecoveredManifest, TableFile, Version, VersionBuilder,
+    VersionEdit, WalAddition, WalSet, list_column_families, recover,
 };
 use outcrop_base::keys::{Trailer, internal_key};
 use outcrop_base::{CfId, Comparator, ErrorKind, Result, SeqNum, ValueType};
@@ -202,6 +202,82 @@ fn a_manifest_round_trips_through_snapshot_edits_and_groups() {
     let path = dir.join("MANIFEST-000006");
     fs.truncate(&path, whole as usize + 20);
     assert_eq!(read(&fs).unwrap().column_families[0].version.num_files(), 1);
+}
+
+/// Everything that a reader can tell.
+fn told(recovered: Result<RecoveredManifest>) -> String {
+    let recovered = match recovered {
+        Ok(recovered) => recovered,
+        Err(error) => return error.to_string(),
+    };
+    let families: Vec<_> =
+        recovered.column_families.iter().map(|cf| (cf.id, &cf.name, cf.version.to_string())).collect();
+    format!("{} {} {families:?}", recovered.last_sequence.0, recovered.next_file_number)
+}
+
+/// A MANIFEST that grows by any number of bytes at a time is, read on, the one that is read from its beginning.
+#[test]
+fn a_manifest_that_grows_is_read_on() {
+    let (fs, dir) = (MemoryFs::new(), Path::new("/db"));
+    fs.create_dir_all_durably(dir).unwrap();
+    let first = VersionEdit {
+        log_number: Some(FileNumber(3)),
+        next_file_number: Some(FileNumber(10)),
+        last_sequence: Some(SeqNum(0)),
+        ..VersionEdit::default()
+    };
+    let mut manifest = ManifestWriter::create(&fs, dir, FileNumber(5), &[first]).unwrap();
+    for round in 0..12 {
+        let edit = |place: u64, tables: u64| {
+            let mut edit = VersionEdit::for_column_family(CfId::DEFAULT);
+            // The last round's are gone, and the new ones stand where those were.
+            let numbers =
+                |round: u64| (0..tables).map(move |index| 100 + round * 10_000 + place * 2000 + index);
+            let key = |index: u64| format!("{place}{index:05}");
+            let files = numbers(round).zip(0..);
+            edit.new_files =
+                files.map(|(number, index)| (1, table(number, &format!("{0}..{0}", key(index))))).collect();
+            if round > 0 {
+                edit.deleted_files = numbers(round - 1).map(|number| (1, FileNumber(number))).collect();
+            }
+            edit.last_sequence = Some(SeqNum(round + 1));
+            edit
+        };
+        // One that spans blocks, single ones, and a group.
+        manifest.append(&[edit(0, 900)]).unwrap();
+        manifest.append(&[edit(1, 3)]).unwrap();
+        manifest.append(&[edit(2, 2), edit(3, 40), edit(4, 1)]).unwrap();
+    }
+    manifest.sync().unwrap();
+    let bytes = fs.read_all(&dir.join("MANIFEST-000005")).unwrap();
+    assert!(bytes.len() > 10 * 32768, "it spans blocks: {}", bytes.len());
+
+    let order = |_: &str| Some(Comparator::Bytewise);
+    let open = |fs: &MemoryFs| {
+        let mut reader = ManifestReader::open(fs, dir, &order, &|_| 7, true).unwrap();
+        reader.read_on().map(|()| reader)
+    };
+    for seed in 0..8u64 {
+        let fs = MemoryFs::new();
+        fs.create_dir_all_durably(dir).unwrap();
+        put(&fs, "CURRENT", b"MANIFEST-000005\n");
+        let mut growing = fs.create(&dir.join("MANIFEST-000005"), OpenWrite::default()).unwrap();
+        let mut from_the_beginning = open(&fs).unwrap();
+        let (mut len, mut state) = (0, seed);
+        while len < bytes.len() {
+            let mut since_the_last = open(&fs).unwrap();
+            // Small and large steps, up to several blocks.
+            state = state.wrapping_mul(6364136223846793005).wrapping_add(1442695040888963407);
+            let most = [9, 300, 9000, 90_000][(state >> 62) as usize];
+            let next = (len + 1 + (state >> 20) as usize % most).min(bytes.len());
+            growing.append(&bytes[len..next]).unwrap();
+            len = next;
+            from_the_beginning.read_on().unwrap();
+            since_the_last.read_on().unwrap();
+            assert_eq!(told(since_the_last.finish()), told(read(&fs)), "seed {seed}: {len} bytes");
+        }
+        assert_eq!(told(from_the_beginning.finish()), told(read(&fs)), "seed {seed}");
+    }
 }
 
 #[test]

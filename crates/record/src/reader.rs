@@ -96,6 +96,8 @@ pub struct LogReader {
     predecessor: Option<Predecessor>,
     /// Offset just past the last intact physical record, in bytes from the start of the file.
     end_offset: u64,
+    /// Offset just past the last logical record that was given, in bytes from the start of the file.
+    record_end: u64,
 }
 
 /// One physical record, or why there is none.
@@ -139,6 +141,7 @@ impl LogReader {
             timestamp_sizes: BTreeMap::new(),
             predecessor: None,
             end_offset: 0,
+            record_end: 0,
         }
     }
 
@@ -147,6 +150,22 @@ impl LogReader {
     pub fn of_manifest(file: Arc<dyn ReadFile>) -> LogReader {
         let mode = WalRecoveryMode::TolerateCorruptedTailRecords;
         LogReader { gapless: true, ..LogReader::new(file, 0, mode) }
+    }
+
+    /// Goes back to just after the last record that [`LogReader::next`] gave, so that records that were appended since come next. For a
+    /// MANIFEST that somebody else writes; a record that was half there is read again.
+    ///
+    /// # Errors
+    /// Those of reading the file.
+    pub fn resume(&mut self) -> Result<()> {
+        let within = self.record_end % BLOCK_SIZE as u64;
+        self.block.clear();
+        self.block_start = self.record_end - within;
+        (self.last_block, self.ended, self.ends_open) = (false, false, false);
+        (self.unwritten, self.salvaging) = (false, false);
+        self.read_block()?;
+        self.position = (within as usize).min(self.block.len());
+        Ok(())
     }
 
     /// True once [`LogReader::next`] has ended a log in front of something: records of another log, filler, or zeros. The
@@ -329,6 +348,9 @@ impl LogReader {
                     return Ok(ReadOutcome::Damaged(self.damage(DamageKind::Undecodable, start, what)));
                 }
             }
+        }
+        if !self.salvaging {
+            self.record_end = self.end_offset;
         }
         Ok(ReadOutcome::Record(&self.record, start))
     }

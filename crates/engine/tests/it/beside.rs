@@ -237,6 +237,8 @@ const RING: u64 = 500;
 struct Overwriting {
     path: String,
     env: Env,
+    /// Bytes of a MANIFEST after which there is another.
+    max_manifest_file_size: u64,
 }
 
 impl Overwriting {
@@ -286,8 +288,9 @@ impl Overwriting {
 
     /// Opens beside the writer, again and again.
     fn read_beside(&self) {
+        let max_manifest_file_size = self.max_manifest_file_size;
         let db = Db::builder(&self.path)
-            .options(creating())
+            .options(DbOptions { max_manifest_file_size, ..creating() })
             .env(self.env.clone())
             .column_families(self.families())
             .open()
@@ -331,14 +334,15 @@ impl Overwriting {
 
 #[test]
 fn what_is_read_beside_a_writer_is_a_prefix_in_memory() {
-    Overwriting { path: "/db".into(), env: Env::memory() }.read_beside();
+    // One MANIFEST after the other: the readers find that theirs is not the database's any more.
+    Overwriting { path: "/db".into(), env: Env::memory(), max_manifest_file_size: 8 << 10 }.read_beside();
 }
 
 #[test]
 fn what_is_read_beside_a_writer_is_a_prefix_on_the_real_file_system() {
     let dir = tempfile::tempdir().unwrap();
     let path = dir.path().join("db").to_str().unwrap().to_string();
-    Overwriting { path, env: Env::posix() }.read_beside();
+    Overwriting { path, env: Env::posix(), max_manifest_file_size: 1 << 30 }.read_beside();
 }
 
 #[test]
