@@ -183,6 +183,7 @@ functions! {
         rocksdb_transactiondb_options_destroy: fn(Object);
         rocksdb_transactiondb_open: fn(Object, Object, Bytes, Errptr) -> Object;
         rocksdb_transactiondb_close: fn(Object);
+        rocksdb_transactiondb_put: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);
         rocksdb_transaction_options_create: fn() -> Object;
         rocksdb_transaction_options_destroy: fn(Object);
         rocksdb_transaction_begin: fn(Object, Object, Object, Object) -> Object;

@@ -7,10 +7,12 @@
 //! at the end:       the sums of all sets are equal
 //! ```
 //! A transaction that meets another one's lock or write is rolled back and counted as a conflict.
+//! `overwritelocked` has single writes, without a transaction around them: each locks its key.
+//!
 //! Concurrency: one handle of the database for all threads; each transaction belongs to its thread.
 //! Source: RocksDB `test_util/transaction_test_util.cc`, `tools/db_bench_tool.cc`, `RandomTransaction`.
 
-use crate::database::{path_name, take_error, write_options};
+use crate::database::{Durability, path_name, take_error, write_options};
 use crate::ffi::{Object, RocksApi, Shared};
 use crate::open::{OpenOptions, Opening};
 use crate::rng::Mt19937_64;
@@ -56,6 +58,18 @@ struct Functions {
     commit: unsafe extern "C" fn(Object, crate::ffi::Errptr),
     rollback: unsafe extern "C" fn(Object, crate::ffi::Errptr),
     destroy: unsafe extern "C" fn(Object),
+    /// A write that takes the lock of its key by itself: of pessimistic databases.
+    put_locked: Option<
+        unsafe extern "C" fn(
+            Object,
+            Object,
+            crate::ffi::Bytes,
+            usize,
+            crate::ffi::Bytes,
+            usize,
+            crate::ffi::Errptr,
+        ),
+    >,
     create_iterator: unsafe extern "C" fn(Object, Object) -> Object,
 }
 
@@ -83,7 +97,7 @@ unsafe impl Send for SharedOpening {}
 
 #[allow(unsafe_code, reason = "each call is one C function with live objects")]
 impl TransactionDatabase {
-    /// Opens the database at `path`, which may have been written without transactions.
+    /// Opens the database at `path`, which may have been written without transactions. All writes are as durable as `durability` says.
     ///
     /// # Errors
     /// [`Refusal::NotOffered`] if the library has no transactions, by its functions or by its own word.
@@ -93,6 +107,7 @@ impl TransactionDatabase {
         settings: &OpenOptions,
         text: &str,
         concurrency: Concurrency,
+        durability: Durability,
     ) -> Result<TransactionDatabase, Refusal> {
         let lacking = || Refusal::NotOffered("the library has no functions for transactions".to_string());
         let name = path_name(path).map_err(Refusal::Failed)?;
@@ -127,7 +142,11 @@ impl TransactionDatabase {
                 functions,
                 db: Shared(db),
                 read: Shared((api.rocksdb_readoptions_create)()),
-                write: Shared(write_options(&api, 0, 0)),
+                write: Shared(write_options(
+                    &api,
+                    i32::from(durability == Durability::NoWal),
+                    u8::from(durability == Durability::Sync),
+                )),
                 options: Shared(options()),
                 _opening: SharedOpening(opening),
             })
@@ -167,6 +186,28 @@ impl TransactionDatabase {
             Ok(()) => Ok(true),
             Err(message) if is_conflict(&message) => Ok(false),
             Err(message) => Err(message),
+        }
+    }
+
+    /// Writes one key outside of any transaction, with its lock held.
+    ///
+    /// # Errors
+    /// The engine's message.
+    pub fn put(&self, key: &[u8], value: &[u8]) -> Result<(), String> {
+        let mut error = null_mut();
+        let put = self.functions.put_locked.ok_or("the library locks nothing for single writes")?;
+        // SAFETY: live objects and slices.
+        unsafe {
+            put(
+                self.db.0,
+                self.write.0,
+                key.as_ptr().cast(),
+                key.len(),
+                value.as_ptr().cast(),
+                value.len(),
+                &raw mut error,
+            );
+            take_error(&self.api, error)
         }
     }
 
@@ -274,6 +315,10 @@ fn functions(api: &RocksApi, concurrency: Concurrency) -> Option<Functions> {
         commit: api.rocksdb_transaction_commit?,
         rollback: api.rocksdb_transaction_rollback?,
         destroy: api.rocksdb_transaction_destroy?,
+        put_locked: match concurrency {
+            Concurrency::Pessimistic => api.rocksdb_transactiondb_put,
+            Concurrency::Optimistic => None,
+        },
         create_iterator: api.rocksdb_transaction_create_iterator?,
     })
 }

@@ -394,7 +394,7 @@ fn transactions_batches_and_open_loops_are_measured() {
     let text = TINY
         .replace(
             "'fillseq', 'readrandom', 'overwrite'",
-            "'fillseq', 'multireadrandom', 'readrandom3', 'due', 'mixgraph', 'randomtransaction'",
+            "'fillseq', 'multireadrandom', 'readrandom3', 'due', 'mixgraph', 'randomtransaction', 'overwritelocked'",
         )
         .replace("rounds = 2", "rounds = 1\naa = false\nwarmup = false");
     let due = "[step.due]\nkind = 'readrandom'\narrival_rate = 500\narrival_spacing = 'poisson'\n";
@@ -404,6 +404,7 @@ fn transactions_batches_and_open_loops_are_measured() {
     assert_eq!(count(&sessions, |session| session["outcome"] == "done"), 2, "nothing failed");
     let rate = |row: &serde_json::Value| row["metrics"]["ops_sec"].as_f64().unwrap_or_default();
     assert_eq!(count(&measured, |row| row["name"] == "randomtransaction" && rate(row) > 0.0), 2);
+    assert_eq!(count(&measured, |row| row["name"] == "overwritelocked" && rate(row) > 0.0), 2);
     assert_eq!(count(&measured, |row| row["name"] == "due" && row["metrics"]["response_p50"].is_number()), 2);
     let found = |row: &serde_json::Value| row["result"]["found"] == row["result"]["ops"];
     assert_eq!(count(&measured, |row| row["name"] == "multireadrandom" && found(row)), 2);

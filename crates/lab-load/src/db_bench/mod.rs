@@ -19,8 +19,8 @@ pub use flags::help;
 use crate::ffi::RocksApi;
 use crate::open::{IndexBlocks, table_option};
 use crate::process::{is_loaded, start_again_with};
-use crate::transactions::{Concurrency, Refusal, TransactionDatabase};
-use crate::{Database, OpenOptions, Progress, Step, StepKind, StepResult, run_step, run_transactions};
+use crate::transactions::{Refusal, TransactionDatabase};
+use crate::{Database, OpenOptions, Progress, Step, StepResult, run_step, run_transactions};
 use benchmarks::Asked;
 use flags::Flags;
 use print::{print_environment, print_header, print_properties, print_result, write_report};
@@ -137,10 +137,10 @@ impl Tool {
     fn run(&mut self, step: &Step) -> Result<StepResult, String> {
         let mut threads = self.threads;
         let mut reporter = Reporter::new(self.progress);
-        let result = if step.kind == StepKind::RandomTransaction {
+        let result = if step.kind.needs_transactions() {
             // One directory, one handle.
             self.db = None;
-            let db = transactions(self.api, &self.dir, (&self.options, &self.text), step.concurrency)?;
+            let db = transactions(self.api, &self.dir, (&self.options, &self.text), step)?;
             let mut observe = |progress: Progress| reporter.observe(&progress, None);
             run_transactions(&db, step, &mut threads, &mut observe)
         } else {
@@ -162,9 +162,10 @@ fn transactions(
     api: RocksApi,
     dir: &Path,
     (options, text): (&OpenOptions, &str),
-    concurrency: Concurrency,
+    step: &Step,
 ) -> Result<TransactionDatabase, String> {
-    TransactionDatabase::open(api, dir, options, text, concurrency).map_err(|refusal| match refusal {
+    let opened = TransactionDatabase::open(api, dir, options, text, step.concurrency, step.durability);
+    opened.map_err(|refusal| match refusal {
         Refusal::NotOffered(why) => format!("randomtransaction is not offered by this engine: {why}"),
         Refusal::Failed(why) => why,
     })

@@ -150,6 +150,7 @@ fn what(step: &Step) -> &'static str {
         | StepKind::FillRandom
         | StepKind::FillUniqueRandom
         | StepKind::Overwrite
+        | StepKind::OverwriteLocked
         | StepKind::OverwriteAndWait => "write",
         StepKind::Delete | StepKind::DeleteSeq => "delete",
         StepKind::Update | StepKind::Append => "update",

@@ -35,6 +35,8 @@ pub enum StepKind {
     MixGraph,
     /// Increments counters of several sets under transactions.
     RandomTransaction,
+    /// Writes a random key of a loaded database that is open for transactions, and so locks it for the time of the write.
+    OverwriteLocked,
     /// Seeks to a random key and moves on.
     Range {
         /// Moves backward.
@@ -111,6 +113,11 @@ impl StepKind {
     pub fn is_put(self) -> bool {
         use StepKind::{FillRandom, FillSeq, FillUniqueRandom, Overwrite, OverwriteAndWait};
         matches!(self, FillSeq | FillRandom | FillUniqueRandom | Overwrite | OverwriteAndWait)
+    }
+
+    /// Whether it needs a database that is open for transactions.
+    pub fn needs_transactions(self) -> bool {
+        matches!(self, StepKind::RandomTransaction | StepKind::OverwriteLocked)
     }
 
     /// Whether its operations read and never write.

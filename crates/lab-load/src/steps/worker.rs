@@ -287,7 +287,7 @@ impl Operate for Worker<'_> {
                 let rows = u64::from(row.is_some());
                 Ok(Done { ops: rows, found: rows, bytes: row.unwrap_or(0) })
             }
-            StepKind::RandomTransaction => Err("transactions need a database opened for them".into()),
+            kind if kind.needs_transactions() => Err("transactions need a database opened for them".into()),
             kind => {
                 let note = upkeep::run(db, kind)?;
                 self.common.notes.lock().expect("no thread panics with it").extend(note);
@@ -355,6 +355,9 @@ pub(super) struct Transactions<'a> {
     db: &'a TransactionDatabase,
     step: &'a Step,
     rng: Mt19937_64,
+    /// For single writes.
+    values: Values,
+    key: Vec<u8>,
     conflicts: &'a AtomicU64,
 }
 
@@ -367,17 +370,33 @@ impl<'a> Transactions<'a> {
         conflicts: &'a AtomicU64,
     ) -> Transactions<'a> {
         db.api.count_nothing_in_this_thread();
-        Transactions { db, step, rng: Mt19937_64::new(seed), conflicts }
+        let values = if step.kind == StepKind::OverwriteLocked { step.values(seed) } else { Values::none() };
+        let key = vec![b'0'; step.key_size];
+        Transactions { db, step, rng: Mt19937_64::new(seed), values, key, conflicts }
     }
-}
 
-impl Operate for Transactions<'_> {
-    fn operate(&mut self, _ops: u64) -> Result<Done, String> {
+    fn overwrite(&mut self) -> Result<Done, String> {
+        self.step.layout.write(self.rng.next_u64() % self.step.num, &mut self.key);
+        let value = self.values.next_value();
+        self.db.put(&self.key, value)?;
+        Ok(Done { ops: 1, found: 1, bytes: (self.key.len() + value.len()) as u64 })
+    }
+
+    fn increment(&mut self) -> Result<Done, String> {
         let sets = self.step.transaction_sets;
         let committed = u64::from(self.db.increment(sets, self.step.num, &mut self.rng)?);
         self.conflicts.fetch_add(1 - committed, Ordering::Relaxed);
         // A key has 15 bytes, a counter some digits.
         Ok(Done { ops: committed, found: committed, bytes: committed * u64::from(sets) * 20 })
+    }
+}
+
+impl Operate for Transactions<'_> {
+    fn operate(&mut self, _ops: u64) -> Result<Done, String> {
+        match self.step.kind {
+            StepKind::OverwriteLocked => self.overwrite(),
+            _ => self.increment(),
+        }
     }
 }
 

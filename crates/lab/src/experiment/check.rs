@@ -9,6 +9,7 @@ use super::{
     Config, Design, Experiment, Order, SKEWS, StepChange, TargetSet, Workload, WorkloadKind, compaction,
     profiles,
 };
+use outcrop_lab_load::StepKind;
 use outcrop_lab_load::mixgraph::{MixParameters, PRESETS};
 
 /// Something wrong in a file.
@@ -319,6 +320,7 @@ fn check_change(table: &str, change: &StepChange, row: Option<&StepRow>) -> Chec
 /// Whether a step of the kind of `row` has what is changed.
 fn check_fits(table: &str, change: &StepChange, row: &StepRow) -> Checked {
     let kind = row.kind;
+    let is_transaction = kind == StepKind::RandomTransaction;
     let writes = row.while_writing || !(kind.only_reads() || kind.is_upkeep());
     let fits = [
         ("read_random_exp_range", change.read_random_exp_range.is_some(), kind.is_lookup(), "look up"),
@@ -326,6 +328,19 @@ fn check_fits(table: &str, change: &StepChange, row: &StepRow) -> Checked {
         ("writer_rate", change.writer_rate.is_some(), row.while_writing, "run beside a writer"),
         ("writer_num", change.writer_num.is_some(), row.while_writing, "run beside a writer"),
         ("wal", change.wal.is_some(), writes, "write"),
+        ("sync", change.sync.is_some(), writes, "write"),
+        ("transactions", change.transactions.is_some(), is_transaction, "have transactions"),
+        ("transaction_sets", change.transaction_sets.is_some(), is_transaction, "have transactions"),
+        ("merge_percent", change.merge_percent.is_some(), kind == StepKind::ReadOrMerge, "merge or look up"),
+        ("mix_preset", change.mix_preset.is_some(), kind == StepKind::MixGraph, "mix operations"),
+        ("mix", change.mix.is_some(), kind == StepKind::MixGraph, "mix operations"),
+        ("seek_nexts", change.seek_nexts.is_some(), matches!(kind, StepKind::Range { .. }), "seek"),
+        (
+            "batch_size",
+            change.batch_size.is_some(),
+            kind.is_put() || kind == StepKind::MultiRead,
+            "load, overwrite or look up many keys together",
+        ),
     ];
     match fits.into_iter().find(|(_, given, fits, _)| *given && !fits) {
         Some((key, _, _, which)) => {

@@ -172,6 +172,8 @@ impl PlannedStep {
                 | StepKind::FillUniqueRandom
                 | StepKind::Overwrite
                 | StepKind::OverwriteAndWait
+                | StepKind::OverwriteLocked
+                | StepKind::RandomTransaction
                 | StepKind::Update
                 | StepKind::Append
                 | StepKind::Merge

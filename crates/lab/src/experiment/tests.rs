@@ -128,6 +128,12 @@ fn a_step_says_how_it_chooses_keys_and_what_holds_writers_back() {
     assert_eq!(said, "a.toml:9:1: read_random_exp_range is for steps that look up, and fwdrange does not");
     assert!(wrong("readrandom", "read_random_exp_range = -1.0").contains("above zero"));
     assert!(wrong("readrandom", "writer_num = 5").contains("run beside a writer"));
+    assert!(wrong("readrandom", "sync = true").contains("sync is for steps that write"));
+    assert!(wrong("overwritelocked", "transaction_sets = 2").contains("that have transactions"));
+    assert!(wrong("readrandom", "batch_size = 2").contains("look up many keys together"));
+    assert!(wrong("overwrite", "merge_percent = 20").contains("merge or look up"));
+    assert!(wrong("readrandom", "mix_preset = 'all_random'").contains("mix operations"));
+    assert!(wrong("readmissing", "seek_nexts = 3").contains("that seek"));
     assert!(wrong("updaterandom", "write_rate = 5").contains("load or overwrite"));
     assert!(
         wrong("overwrite", "write_rate = 5\narrival_rate = 5.0").contains("give write_rate or arrival_rate")

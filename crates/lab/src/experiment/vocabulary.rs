@@ -179,6 +179,12 @@ pub const STEPS: &[StepRow] = &[
             "counters incremented under transactions",
         )
     },
+    row(
+        "overwritelocked",
+        StepKind::OverwriteLocked,
+        true,
+        "overwrite random keys of a TransactionDB, which locks each",
+    ),
     row("updaterandom", StepKind::Update, true, "look up a random key, then write it"),
     row("appendrandom", StepKind::Append, true, "look up a random key, then write it longer"),
     row("mergerandom", StepKind::Merge, true, "add an operand to a random key"),

@@ -27,8 +27,8 @@ use outcrop_lab_load::processor;
 use outcrop_lab_load::steps::wait_for_compaction;
 use outcrop_lab_load::transactions::{Refusal, TransactionDatabase};
 use outcrop_lab_load::{
-    Database, OpenOptions, Progress, RocksApi, Step, StepKind, StepResult, check_options, is_loaded,
-    preloaded, run_slice, run_step, run_transactions,
+    Database, OpenOptions, Progress, RocksApi, Step, StepResult, check_options, is_loaded, preloaded,
+    run_slice, run_step, run_transactions,
 };
 use serde::{Deserialize, Serialize};
 use std::io::{BufRead, Write};
@@ -322,7 +322,7 @@ impl<'a> Worker<'a> {
             let why = format!("an embedded engine has no operation that does what {test} does");
             return say(&Message::NotOffered { step: number, why });
         }
-        if planned.step.kind == StepKind::RandomTransaction {
+        if planned.step.kind.needs_transactions() {
             return self.transactions(number, planned);
         }
         let Assignment { keep_present, run_in, .. } = self.assignment;
@@ -377,12 +377,14 @@ impl<'a> Worker<'a> {
         let open = &OpenOptions { merge_operator: planned.step.merge_operator.clone(), ..open.clone() };
         let options = self.options(planned);
         say(&Message::Started { step: number, waited: 0.0 })?;
-        let db = match TransactionDatabase::open(self.api, dir, open, &options, planned.step.concurrency) {
+        let (concurrency, durability) = (planned.step.concurrency, planned.step.durability);
+        let db = match TransactionDatabase::open(self.api, dir, open, &options, concurrency, durability) {
             Ok(db) => db,
             Err(Refusal::NotOffered(why)) => return say(&Message::NotOffered { step: number, why }),
             Err(Refusal::Failed(why)) => return Err(why),
         };
         let result = run_transactions(&db, &planned.step, &mut self.threads, &mut observer(number))?;
+        data_dir::write_out(dir)?;
         say_done(number, result)
     }
 
