@@ -50,8 +50,6 @@ fn as_text(name: &str, text: &str) -> Option<String> {
             words.iter().find(|(_, known)| *known == number).map(|(word, _)| (*word).to_string())
         }
         (Some(_), Err(_)) => None,
-        // RocksDB's flag is a number in C.
-        (None, _) if name == "report_bg_io_stats" => Some((text != "0").to_string()),
         (None, _) => Some(text.to_string()),
     }
 }

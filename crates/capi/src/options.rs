@@ -287,6 +287,9 @@ engine_settings! { rocksdb_options_t:
     "paranoid_file_checks" [cf.paranoid_file_checks]
         set rocksdb_options_set_paranoid_file_checks(Flag)
         get rocksdb_options_get_paranoid_file_checks -> Flag;
+    "report_bg_io_stats" [cf.report_bg_io_stats]
+        set rocksdb_options_set_report_bg_io_stats(c_int)
+        get rocksdb_options_get_report_bg_io_stats -> Flag;
     "bottommost_file_compaction_delay" [cf.bottommost_file_compaction_delay]
         set rocksdb_options_set_bottommost_file_compaction_delay(u32)
         get rocksdb_options_get_bottommost_file_compaction_delay -> u32;

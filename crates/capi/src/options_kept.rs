@@ -166,11 +166,9 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
         "log_file_time_to_roll" size_t = 0;
             set rocksdb_options_set_log_file_time_to_roll get rocksdb_options_get_log_file_time_to_roll -> size_t;
     }
-    Accepted "LOG tells of memory and background IO what properties do" {
+    Accepted "LOG tells of memory what properties do" {
         "dump_malloc_stats" Flag = Flag(0);
             set rocksdb_options_set_dump_malloc_stats get rocksdb_options_get_dump_malloc_stats -> Flag;
-        "report_bg_io_stats" c_int = 0;
-            set rocksdb_options_set_report_bg_io_stats get rocksdb_options_get_report_bg_io_stats -> Flag;
         "allow_data_in_errors" Flag = Flag(0);
             set rocksdb_options_set_allow_data_in_errors get rocksdb_options_get_allow_data_in_errors -> Flag;
     }

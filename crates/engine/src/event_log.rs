@@ -10,6 +10,7 @@ use crate::context::DbContext;
 use crate::events::reasons::CompactionReason;
 use crate::info_log::{LogLevel, hand_over, log_line};
 use crate::stats::LevelStats;
+use outcrop_env::WriteNanos;
 use outcrop_manifest::Version;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_memtable::MemTable;
@@ -44,6 +45,15 @@ impl LogEvent {
         let values: Vec<String> = values.map(|value| value.to_string()).collect();
         let _ = write!(self.0, ", \"{name}\": [{}]", values.join(", "));
         self
+    }
+
+    /// With the times of writing files, if they were measured.
+    fn write_nanos(self, nanos: Option<WriteNanos>) -> LogEvent {
+        let Some(nanos) = nanos else { return self };
+        self.number("file_write_nanos", nanos.write)
+            .number("file_range_sync_nanos", nanos.range_sync)
+            .number("file_fsync_nanos", nanos.sync)
+            .number("file_prepare_write_nanos", 0)
     }
 
     /// Writes it.
@@ -85,12 +95,19 @@ pub fn flush_started(ctx: &DbContext, job: u64, family: &str, memtables: &[&Arc<
 }
 
 /// The tables of a flush are installed, and `version` has them.
-pub fn flush_finished(ctx: &DbContext, job: u64, family: &str, stats: &LevelStats, version: &Version) {
+pub fn flush_finished(
+    ctx: &DbContext,
+    job: u64,
+    family: &str,
+    (stats, write_nanos): (&LevelStats, Option<WriteNanos>),
+    version: &Version,
+) {
     LogEvent::new(ctx, job, "flush_finished")
         .text("cf_name", family)
         .number("flush_time_micros", stats.micros)
         .number("total_output_size", stats.bytes_written)
         .list("lsm_state", lsm_state(version).into_iter())
+        .write_nanos(write_nanos)
         .write(ctx);
 }
 
@@ -140,6 +157,7 @@ pub fn compaction_finished(
     event
         .number("num_input_records", stats.records_in)
         .number("num_output_records", stats.records_in - stats.records_dropped)
+        .write_nanos(ran.write_nanos)
         .list("lsm_state", lsm_state(version).into_iter())
         .write(ctx);
 }

@@ -8,6 +8,7 @@ use crate::file_system::{Descriptor, ReadFile, WriteFile};
 use crate::output::Output;
 use crate::posix::{io_error, read_fully};
 use crate::sys;
+use crate::write_times::WriteTimes;
 use outcrop_base::{Error, Result};
 use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
 use std::fs::{File, OpenOptions};
@@ -16,6 +17,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::ptr::NonNull;
+use std::sync::Arc;
 
 /// Alignment of memory, and of what is written: covers devices with 512-byte and 4 KiB sectors.
 pub(crate) const ALIGNMENT: usize = 4096;
@@ -167,7 +169,7 @@ impl DirectWriteFile {
 
     /// Writes the first `len` bytes of the buffer, which are whole blocks, at their place.
     fn write_blocks(&mut self, len: usize) -> Result<()> {
-        self.output.attempt("write", |file| file.write_all_at(&self.buffer[..len], self.start))
+        self.output.write(|file| file.write_all_at(&self.buffer[..len], self.start))
     }
 
     /// Writes what is buffered, the last block padded with zeros. The partial block stays buffered.
@@ -222,6 +224,10 @@ impl WriteFile for DirectWriteFile {
 
     fn path(&self) -> &Path {
         self.output.path()
+    }
+
+    fn measure(&mut self, times: &Arc<WriteTimes>) {
+        self.output.measure(times);
     }
 
     fn close(&mut self) -> Result<()> {

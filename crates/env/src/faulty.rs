@@ -5,6 +5,7 @@
 
 use crate::file_system::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
 use crate::memory::MemoryFs;
+use crate::write_times::WriteTimes;
 use outcrop_base::{Error, Result};
 use std::io;
 use std::path::{Path, PathBuf};
@@ -217,6 +218,10 @@ impl WriteFile for FaultyWriteFile {
 
     fn path(&self) -> &Path {
         &self.path
+    }
+
+    fn measure(&mut self, times: &Arc<WriteTimes>) {
+        self.inner.measure(times);
     }
 
     fn close(&mut self) -> Result<()> {

@@ -5,6 +5,7 @@
 //! [`FileSystem::sync_dir`] of its directory returned. Bytes handed to the operating system
 //! ([`WriteFile::flush`]) survive a crash of the process.
 
+use crate::write_times::WriteTimes;
 use outcrop_base::{Error, Result};
 use std::os::fd::RawFd;
 use std::path::{Path, PathBuf};
@@ -147,6 +148,11 @@ pub trait WriteFile: Send {
 
     /// The path it was created under, for error messages.
     fn path(&self) -> &Path;
+
+    /// From here on the time of its calls is added to `times`. A file that does not know how does nothing.
+    fn measure(&mut self, times: &Arc<WriteTimes>) {
+        let _ = times;
+    }
 
     /// Memory that this file no longer uses and that takes long to unmap, for another thread to drop. Asked for after an
     /// append, and after [`WriteFile::close`]; otherwise it is dropped with the file.

@@ -26,6 +26,7 @@ mod sync;
 mod sys;
 pub mod threads;
 mod under_way;
+mod write_times;
 
 pub use batch::{BatchRead, batch_reads_by, read_batch};
 pub use clock::{Clock, SystemClock};
@@ -43,6 +44,7 @@ pub use scheduler::Scheduler;
 pub use sys::{open_files_limit, thread_id, trim_heap};
 pub use threads::Threads;
 pub use under_way::PendingRead;
+pub use write_times::{WriteNanos, WriteTimes};
 
 use std::sync::{Arc, OnceLock};
 

@@ -12,6 +12,7 @@ mod contents;
 
 use crate::file_system::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile, parent_of};
 use crate::posix::several_names;
+use crate::write_times::{Call, WriteTimes, timed};
 use contents::{FileBytes, Loss};
 use outcrop_base::{Error, Result};
 use std::collections::{BTreeMap, BTreeSet};
@@ -237,12 +238,21 @@ struct MemoryWriteFile {
     buffer: Vec<u8>,
     buffer_size: usize,
     len: u64,
+    /// Where the time of its calls goes.
+    times: Option<Arc<WriteTimes>>,
 }
 
 impl MemoryWriteFile {
     fn new(path: &Path, contents: Shared, options: &OpenWrite) -> MemoryWriteFile {
         let buffer_size = if options.ahead.is_some() { 0 } else { options.buffer_size };
-        MemoryWriteFile { path: path.to_path_buf(), contents, buffer: Vec::new(), buffer_size, len: 0 }
+        MemoryWriteFile {
+            path: path.to_path_buf(),
+            contents,
+            buffer: Vec::new(),
+            buffer_size,
+            len: 0,
+            times: None,
+        }
     }
 }
 
@@ -258,20 +268,24 @@ impl WriteFile for MemoryWriteFile {
             return Ok(());
         }
         self.flush()?;
-        lock(&self.contents).append(bytes, end);
+        timed(self.times.as_deref(), Call::Write, || lock(&self.contents).append(bytes, end));
         Ok(())
     }
 
     fn flush(&mut self) -> Result<()> {
-        lock(&self.contents).append(&self.buffer, &[]);
+        timed(self.times.as_deref(), Call::Write, || lock(&self.contents).append(&self.buffer, &[]));
         self.buffer.clear();
         Ok(())
     }
 
     fn sync(&mut self) -> Result<()> {
         self.flush()?;
-        lock(&self.contents).sync();
+        timed(self.times.as_deref(), Call::Sync, || lock(&self.contents).sync());
         Ok(())
+    }
+
+    fn measure(&mut self, times: &Arc<WriteTimes>) {
+        self.times = Some(times.clone());
     }
 
     fn len(&self) -> u64 {

@@ -1,8 +1,9 @@
 //! A file whose appends something sees first: a rate limiter, a checksum.
 
-use crate::{RetiredWindow, WriteFile};
+use crate::{RetiredWindow, WriteFile, WriteTimes};
 use outcrop_base::Result;
 use std::path::Path;
+use std::sync::Arc;
 
 /// `file`, of which `see` gets all bytes before they are appended.
 pub fn observed(file: Box<dyn WriteFile>, see: impl FnMut(&[u8]) + Send + 'static) -> Box<dyn WriteFile> {
@@ -43,6 +44,10 @@ impl<S: FnMut(&[u8]) + Send> WriteFile for Observed<S> {
 
     fn path(&self) -> &Path {
         self.file.path()
+    }
+
+    fn measure(&mut self, times: &Arc<WriteTimes>) {
+        self.file.measure(times);
     }
 
     fn retired_window(&mut self) -> Option<RetiredWindow> {

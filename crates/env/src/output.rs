@@ -5,10 +5,12 @@
 
 use crate::posix::io_error;
 use crate::sys;
+use crate::write_times::{Call, WriteTimes, timed};
 use outcrop_base::{Error, Result};
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 pub struct Output {
     file: File,
@@ -19,6 +21,8 @@ pub struct Output {
     range_synced: u64,
     /// The process that writes.
     process: u32,
+    /// Where the time of its calls goes.
+    times: Option<Arc<WriteTimes>>,
 }
 
 impl Output {
@@ -31,6 +35,7 @@ impl Output {
             bytes_per_sync,
             range_synced: 0,
             process: std::process::id(),
+            times: None,
         }
     }
 
@@ -60,12 +65,34 @@ impl Output {
         })
     }
 
+    /// Adds the time of its calls to `times` from here on.
+    pub fn measure(&mut self, times: &Arc<WriteTimes>) {
+        self.times = Some(times.clone());
+    }
+
+    /// [`Output::attempt`] of a write.
+    pub fn write(&mut self, work: impl FnOnce(&mut File) -> io::Result<()>) -> Result<()> {
+        self.timed(Call::Write, "write", work)
+    }
+
     pub fn sync_data(&mut self) -> Result<()> {
-        self.attempt("sync", |file| file.sync_data())
+        self.timed(Call::Sync, "sync", |file| file.sync_data())
     }
 
     pub fn sync_all(&mut self) -> Result<()> {
-        self.attempt("sync", |file| file.sync_all())
+        self.timed(Call::Sync, "sync", |file| file.sync_all())
+    }
+
+    fn timed(
+        &mut self,
+        call: Call,
+        what: &str,
+        work: impl FnOnce(&mut File) -> io::Result<()>,
+    ) -> Result<()> {
+        match self.times.clone() {
+            Some(times) => timed(Some(&times), call, || self.attempt(what, work)),
+            None => self.attempt(what, work),
+        }
     }
 
     /// Cuts the file. Not in a forked child: its parent may have gone on writing, and would lose that, or store into pages that
@@ -85,7 +112,9 @@ impl Output {
             && written.saturating_sub(self.range_synced) >= self.bytes_per_sync.saturating_add(KEEP_BACK)
         {
             let end = (written - KEEP_BACK) & !4095;
-            sys::start_writeback(&self.file, self.range_synced, end - self.range_synced);
+            timed(self.times.as_deref(), Call::RangeSync, || {
+                sys::start_writeback(&self.file, self.range_synced, end - self.range_synced);
+            });
             self.range_synced = end;
         }
     }

@@ -10,6 +10,7 @@ use crate::file_system::{
 };
 use crate::output::Output;
 use crate::sys;
+use crate::write_times::WriteTimes;
 use outcrop_base::{Error, Result};
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
@@ -103,7 +104,7 @@ impl PosixWriteFile {
     }
 
     fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.output.attempt("write", |file| file.write_all(bytes))?;
+        self.output.write(|file| file.write_all(bytes))?;
         self.written += bytes.len() as u64;
         self.output.push_range(self.written);
         Ok(())
@@ -153,6 +154,10 @@ impl WriteFile for PosixWriteFile {
 
     fn path(&self) -> &Path {
         self.output.path()
+    }
+
+    fn measure(&mut self, times: &Arc<WriteTimes>) {
+        self.output.measure(times);
     }
 
     fn close(&mut self) -> Result<()> {

@@ -116,6 +116,9 @@ pub(crate) fn add(stats: jlong, other: jlong) -> Answer<()> {
     own.total_input_raw_value_bytes += other.total_input_raw_value_bytes;
     own.num_input_deletion_records += other.num_input_deletion_records;
     own.num_expired_deletion_records += other.num_expired_deletion_records;
+    own.file_write_nanos += other.file_write_nanos;
+    own.file_range_sync_nanos += other.file_range_sync_nanos;
+    own.file_fsync_nanos += other.file_fsync_nanos;
     Ok(())
 }
 

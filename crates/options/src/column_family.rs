@@ -208,6 +208,8 @@ pub struct ColumnFamilyOptions {
     pub strict_max_successive_merges: bool,
     /// Each table is read again once it is written, and compared with what was to be in it. Default false.
     pub paranoid_file_checks: bool,
+    /// Flushes and compactions measure how long they write and sync files, for LOG and for listeners. Default false.
+    pub report_bg_io_stats: bool,
     /// Values go to blob files when they are written. Kept only: they go there when they are flushed. Default false.
     pub enable_blob_direct_write: bool,
     /// Blob files written at a time by `enable_blob_direct_write`. Kept only. Default 1.
@@ -277,6 +279,7 @@ impl Default for ColumnFamilyOptions {
             max_successive_merges: 0,
             strict_max_successive_merges: false,
             paranoid_file_checks: false,
+            report_bg_io_stats: false,
             enable_blob_direct_write: false,
             blob_direct_write_partitions: 1,
             arena_block_size: 0,

@@ -464,7 +464,6 @@ pub static CF_KEPT: &[KeptRow] = kept_rows! {
     mutable newer Written "preclude_last_level_data_seconds" Kind::Number64, "0";
     mutable newer Written "preserve_internal_time_seconds" Kind::Number64, "0";
     mutable newer Written "read_triggered_compaction_threshold" Kind::Real, "0.000000";
-    mutable old Written "report_bg_io_stats" Kind::Flag, "false";
     mutable old Written "sample_for_compression" Kind::Number64, "0";
     fixed old Written "sst_partitioner_factory" Kind::Partitioner, "nullptr";
     mutable newer Written "target_file_size_is_upper_bound" Kind::Flag, "false";
@@ -547,7 +546,7 @@ mod tests {
             ("memtable_factory", "id=skip_list;lookahead=3;", "SkipListFactory:3"),
             ("memtable_factory", "skip_list", "SkipListFactory"),
             ("sample_for_compression", "64MB", "67108864"),
-            ("report_bg_io_stats", "1", "true"),
+            ("memtable_whole_key_filtering", "1", "true"),
             ("last_level_temperature", "kWarm", "kWarm"),
             ("max_bytes_for_level_multiplier_additional", "1:2k", "1:2048"),
             ("blob_cache", "1M", "1048576"),
@@ -592,7 +591,7 @@ mod tests {
             kept.get("metadata_cache_options"),
             Some("{unpartitioned_pinning=kFallback;partition_pinning=kAll;top_level_index_pinning=kNone;}")
         );
-        for (name, text) in [("report_bg_io_stats", "perhaps"), ("memtable_factory", "cuckoo")] {
+        for (name, text) in [("memtable_whole_key_filtering", "perhaps"), ("memtable_factory", "cuckoo")] {
             assert!(kept.set(CF_KEPT, name, text).unwrap_err().to_string().contains(name));
         }
         assert!(!kept.set(CF_KEPT, "no_such_option", "1").unwrap());

@@ -502,6 +502,7 @@ pub const CF_ROWS: &[Row<ColumnFamilyOptions>] = rows!(ColumnFamilyOptions:
     mutable "max_successive_merges" => max_successive_merges,
     mutable "strict_max_successive_merges" => strict_max_successive_merges,
     mutable "paranoid_file_checks" => paranoid_file_checks,
+    mutable "report_bg_io_stats" => report_bg_io_stats,
 );
 
 /// Fields of `compression_opts`.

@@ -6,6 +6,7 @@ mod backups;
 mod boundary;
 mod c_program;
 mod collectors;
+mod compaction_stats;
 mod compatibility;
 mod db_options;
 mod faults;

@@ -16,7 +16,7 @@ use crate::read::blob;
 use crate::table_cache::TableCache;
 use outcrop_base::Result;
 use outcrop_cache::{Cache, Priority};
-use outcrop_env::{OpenWrite, ReadFile};
+use outcrop_env::{OpenWrite, ReadFile, WriteTimes};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, Version, file_name};
 use outcrop_monitor::{HistogramKind, Ticker, Watch};
 use outcrop_options::{ColumnFamilyOptions, CompressionOptions, CompressionType, Prepopulate};
@@ -251,6 +251,8 @@ pub struct BlobOutput<'a> {
     version: Option<Arc<Version>>,
     /// References to older files that were written on.
     kept: BlobMeter,
+    /// Where the times of writing files are added, if somebody wants them.
+    pub write_times: Option<Arc<WriteTimes>>,
 }
 
 impl<'a> BlobOutput<'a> {
@@ -263,7 +265,7 @@ impl<'a> BlobOutput<'a> {
     ) -> BlobOutput<'a> {
         let dir = plan.as_ref().and_then(|_| paths::directory(&cf.options.load(), 0));
         let kept = BlobMeter::default();
-        BlobOutput { ctx, cf, plan, dir, open: None, done: Vec::new(), version, kept }
+        BlobOutput { ctx, cf, plan, dir, open: None, done: Vec::new(), version, kept, write_times: None }
     }
 
     /// Counts the reference `index` of `user_key` as written on; gives the number of its file, unless that is lost.
@@ -320,7 +322,10 @@ impl<'a> BlobOutput<'a> {
             ..OpenWrite::default()
         };
         let dir = self.dir.as_deref().unwrap_or(&self.ctx.path);
-        let file = self.ctx.env.fs.create(&file_name::blob(dir, number), options)?;
+        let mut file = self.ctx.env.fs.create(&file_name::blob(dir, number), options)?;
+        if let Some(times) = &self.write_times {
+            file.measure(times);
+        }
         let file = self.ctx.pacing.file(file, plan.level);
         let (file, checksum) = while_written(file, self.ctx.options.file_checksum_gen_factory);
         let options = BlobWriterOptions {

@@ -2,7 +2,7 @@
 
 use super::blobs::{BlobInput, BlobPlan};
 use super::job::CompactionJob;
-use super::output::{GrandparentCuts, OutputPlan};
+use super::output::{GrandparentCuts, OutputPlan, write_times};
 use super::stamps::StampRules;
 use super::stream::{CompactionStream, DropRules, KeyRange};
 use super::{LevelFiles, Reason};
@@ -113,6 +113,7 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
         }),
         partitioner: job.partitioner(),
         canceled: job.canceled.clone(),
+        write_times: write_times(&options),
     }
 }
 

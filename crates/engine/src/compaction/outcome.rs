@@ -1,6 +1,7 @@
 //! The result of a compaction.
 
 use super::stream::StreamStats;
+use outcrop_env::WriteNanos;
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
 use std::sync::Arc;
 
@@ -19,4 +20,6 @@ pub struct Ran {
     pub micros: u64,
     /// Microseconds of processor time.
     pub cpu_micros: u64,
+    /// Times of writing files, if the options asked for them.
+    pub write_nanos: Option<WriteNanos>,
 }

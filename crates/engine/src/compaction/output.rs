@@ -18,10 +18,10 @@ use outcrop_base::{
     Comparator, Error, ErrorKind, Fragment, PrefixExtractor, Result, SeqNum, ValueType, wide_columns,
 };
 use outcrop_cache::{Charge, Role};
-use outcrop_env::{DirectIo, OpenWrite};
+use outcrop_env::{DirectIo, OpenWrite, WriteTimes};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, Version, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
-use outcrop_options::{BlockBasedTableOptions, CompressionOptions, CompressionType};
+use outcrop_options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, CompressionType};
 use outcrop_table::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -65,6 +65,13 @@ pub struct OutputPlan {
     pub partitioner: Option<Box<dyn SstPartitioner>>,
     /// Set by a caller who no longer wants them.
     pub canceled: Option<Arc<AtomicBool>>,
+    /// Where the times of writing files are added, if the options ask for them.
+    pub write_times: Option<Arc<WriteTimes>>,
+}
+
+/// Where a job over column family `options` has the times of its file calls added, if they are asked for.
+pub fn write_times(options: &ColumnFamilyOptions) -> Option<Arc<WriteTimes>> {
+    options.report_bg_io_stats.then(Arc::default)
 }
 
 /// The error for a caller whose compaction was canceled or may not begin, in RocksDB's words
@@ -108,6 +115,7 @@ pub fn write_tables(
     reserve: ReserveFile<'_>,
 ) -> Result<Outputs> {
     let mut blobs = BlobOutput::new(ctx, cf, plan.blobs.take(), plan.version.take());
+    blobs.write_times = plan.write_times.clone();
     let tables = write_entries(ctx, cf, plan, stream, reserve, &mut blobs)?;
     let (blob_files, blob_garbage) = blobs.finish(stream.blobs_read())?;
     if !blob_files.is_empty() {
@@ -316,7 +324,10 @@ impl OpenTable {
             ahead: None,
         };
         let path = file_name::table(plan.dir.as_deref().unwrap_or(&ctx.path), number);
-        let file = ctx.env.fs.create(&path, options)?;
+        let mut file = ctx.env.fs.create(&path, options)?;
+        if let Some(times) = &plan.write_times {
+            file.measure(times);
+        }
         let file = ctx.pacing.file(file, plan.level);
         let (file, checksum) = while_written(file, ctx.options.file_checksum_gen_factory);
         let creation_time = ctx.env.clock.now_micros() / 1_000_000;

@@ -118,6 +118,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
         records: written.records,
         micros: stats.micros,
         cpu_micros: stats.cpu_micros,
+        write_nanos: written.write_nanos,
     };
     pending.install_or_remove(|| install_merge(&jobs.versions, job, outputs, written))?;
     job.cf.stats.record(compaction.output_level, &stats);

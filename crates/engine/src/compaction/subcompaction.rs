@@ -14,7 +14,7 @@ use super::output::{OutputPlan, Outputs, write_tables};
 use super::stream::{CompactionStream, KeyRange, StreamStats};
 use crate::context::DbContext;
 use crate::events::Event;
-use crate::events::compaction as events;
+use crate::events::compaction::{self as events, PartFigures};
 use crate::events::info::SubcompactionJobInfo;
 use crate::jobs::{JobContext, OnJob};
 use crate::panic::caught;
@@ -22,6 +22,7 @@ use crate::pending_outputs::PendingOutputs;
 use crate::table_cache::TableCache;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
+use outcrop_env::WriteNanos;
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
 use outcrop_monitor::{IoStats, Purpose};
 use parking_lot::Mutex;
@@ -47,6 +48,8 @@ pub struct Written {
     pub parts: u64,
     /// CPU time of all threads, nanoseconds.
     pub cpu_nanos: u64,
+    /// Times of writing files, if the options ask for them.
+    pub write_nanos: Option<WriteNanos>,
     /// Every snapshot that was respected sees what is at or below this.
     pub oldest_snapshot: SeqNum,
 }
@@ -67,6 +70,7 @@ struct PartOutput {
     records: StreamStats,
     cpu_nanos: u64,
     bytes_read: u64,
+    write_nanos: Option<WriteNanos>,
 }
 
 /// Threads that one compaction is split over at most, whatever `max_subcompactions` says.
@@ -92,6 +96,7 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
         bytes_read: IoStats::get().bytes_read.wrapping_sub(io.bytes_read),
         parts: 0,
         cpu_nanos: 0,
+        write_nanos: None,
         oldest_snapshot: snapshots.sequences.first().copied().unwrap_or(SeqNum::MAX),
     };
     for output in run_parts(&jobs.ctx, job, parts, pending)? {
@@ -106,6 +111,9 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
         written.parts += 1;
         written.bytes_read += output.bytes_read;
         written.cpu_nanos += output.cpu_nanos;
+        if let Some(nanos) = output.write_nanos {
+            written.write_nanos.get_or_insert_default().add(nanos);
+        }
     }
     Ok(written)
 }
@@ -226,7 +234,11 @@ impl Part {
         }
         let result = caught("subcompaction", || self.write(ctx, cf, pending));
         if let Some(info) = told {
-            let figures = result.as_ref().ok().map(|output| (&output.records, output.cpu_nanos));
+            let figures = result.as_ref().ok().map(|output| PartFigures {
+                records: &output.records,
+                cpu_nanos: output.cpu_nanos,
+                write_nanos: output.write_nanos,
+            });
             events::end_subcompaction(ctx, info, figures, result.as_ref().err());
         }
         result
@@ -238,11 +250,13 @@ impl Part {
         cf: &crate::column_family::ColumnFamily,
         pending: &PendingOutputs,
     ) -> Result<PartOutput> {
+        let times = self.plan.write_times.clone();
         let (start, io) = (ctx.env.clock.thread_cpu_nanos(), IoStats::get());
         let files = write_tables(ctx, cf, self.plan, &mut self.stream, &|| pending.reserve())?;
         let cpu_nanos = ctx.env.clock.thread_cpu_nanos() - start;
         let bytes_read = IoStats::get().bytes_read.wrapping_sub(io.bytes_read);
-        Ok(PartOutput { files, records: self.stream.stats, cpu_nanos, bytes_read })
+        let write_nanos = times.map(|times| times.nanos());
+        Ok(PartOutput { files, records: self.stream.stats, cpu_nanos, bytes_read, write_nanos })
     }
 }
 

@@ -15,6 +15,7 @@ use crate::jobs::JobContext;
 use crate::paths::directory_of;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Error, Result};
+use outcrop_env::WriteNanos;
 use outcrop_manifest::{TableFile, file_name};
 use outcrop_table::TableProperties;
 use std::collections::BTreeMap;
@@ -173,6 +174,7 @@ fn merge_stats(stats: &mut CompactionJobStats, ran: &Ran) {
     stats.elapsed_micros = ran.micros;
     stats.cpu_micros = ran.cpu_micros;
     add_records(stats, &ran.records);
+    add_write_nanos(stats, ran.write_nanos);
     stats.num_output_records = ran.records.records_out;
     stats.num_output_files = ran.tables.len();
     stats.num_output_files_blob = ran.blob_files.len();
@@ -211,16 +213,34 @@ pub fn subcompaction(ctx: &DbContext, job: &CompactionJob, part: usize) -> Optio
     })
 }
 
+/// The figures of a part that has ended.
+pub struct PartFigures<'a> {
+    /// Entries read and written.
+    pub records: &'a StreamStats,
+    /// Processor time of its thread.
+    pub cpu_nanos: u64,
+    /// Times of writing files, if the options ask for them.
+    pub write_nanos: Option<WriteNanos>,
+}
+
+fn add_write_nanos(stats: &mut CompactionJobStats, nanos: Option<WriteNanos>) {
+    let nanos = nanos.unwrap_or_default();
+    stats.file_write_nanos = nanos.write;
+    stats.file_range_sync_nanos = nanos.range_sync;
+    stats.file_fsync_nanos = nanos.sync;
+}
+
 /// Tells the end of a part, with its figures or what it met.
 pub fn end_subcompaction(
     ctx: &DbContext,
     mut info: SubcompactionJobInfo,
-    records: Option<(&StreamStats, u64)>,
+    figures: Option<PartFigures<'_>>,
     error: Option<&Error>,
 ) {
-    if let Some((records, cpu_nanos)) = records {
-        add_records(&mut info.stats, records);
-        info.stats.cpu_micros = cpu_nanos / 1000;
+    if let Some(figures) = figures {
+        add_records(&mut info.stats, figures.records);
+        info.stats.cpu_micros = figures.cpu_nanos / 1000;
+        add_write_nanos(&mut info.stats, figures.write_nanos);
     }
     info.status = error.cloned();
     ctx.tell(Event::SubcompactionCompleted(&info));

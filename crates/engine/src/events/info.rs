@@ -197,7 +197,7 @@ pub struct SubcompactionJobInfo {
     pub blob_compression: CompressionType,
 }
 
-/// Figures of a compaction. RocksDB's other figures (times of its file calls, blobs that were read) are not measured.
+/// Figures of a compaction.
 ///
 /// ```
 /// let stats = outcrop::CompactionJobStats { num_input_records: 10, num_output_records: 7, ..Default::default() };
@@ -243,6 +243,12 @@ pub struct CompactionJobStats {
     pub num_input_deletion_records: u64,
     /// Deletions that had nothing left to hide.
     pub num_expired_deletion_records: u64,
+    /// Nanoseconds in which bytes were handed to the operating system; 0 without `report_bg_io_stats`.
+    pub file_write_nanos: u64,
+    /// Nanoseconds in which writeback was begun, see `bytes_per_sync`; 0 without `report_bg_io_stats`.
+    pub file_range_sync_nanos: u64,
+    /// Nanoseconds in which files were synced; 0 without `report_bg_io_stats`.
+    pub file_fsync_nanos: u64,
     /// The first 8 bytes of the smallest user key written.
     pub smallest_output_key_prefix: Vec<u8>,
     /// The first 8 bytes of the largest user key written.

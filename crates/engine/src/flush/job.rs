@@ -10,7 +10,7 @@
 use super::decided::{FlushJob, FlushPart};
 use crate::column_family::ColumnFamily;
 use crate::compaction::blobs::BlobPlan;
-use crate::compaction::output::{OutputPlan, write_tables};
+use crate::compaction::output::{OutputPlan, write_tables, write_times};
 use crate::compaction::stamps::StampRules;
 use crate::compaction::stream::{CompactionStream, DropRules};
 use crate::context::DbContext;
@@ -31,6 +31,7 @@ use crate::table_cache;
 use crate::version_set::VersionSet;
 use outcrop_base::keys::Trailer;
 use outcrop_base::{CfId, Error, Fragment, Fragments, Result};
+use outcrop_env::WriteNanos;
 use outcrop_manifest::{BlobFile, FileNumber, TableFile, VersionEdit};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{HistogramKind, Purpose, Ticker, Watch};
@@ -78,6 +79,7 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
         // that takes the other half, which is still in a closed WAL. So is what was prepared and not decided.
         jobs.closed_wals.sync_and_track(&jobs.versions).map_err(|error| jobs.versions.fail_writes(error))?;
     }
+    let write_nanos: Vec<_> = written.iter().map(|files| files.write_nanos).collect();
     let flushed = |files: &FlushedFiles| Flushed {
         table: files.tables.first().cloned(),
         blob_files: files.blob_files.clone(),
@@ -86,8 +88,8 @@ pub fn run(jobs: &JobContext, job: &FlushJob) -> Result<()> {
     // Before it is installed: a caller that waits for the flush finds writes stopped.
     let no_space = jobs.versions.space_error();
     outputs.install_or_remove(|| install(&jobs.versions, job, written, no_space.as_ref()))?;
-    for (part, stats) in job.parts.iter().zip(&stats) {
-        log_finished(&jobs.ctx, part, stats, job_id as u64);
+    for (part, (stats, nanos)) in job.parts.iter().zip(stats.iter().zip(write_nanos)) {
+        log_finished(&jobs.ctx, part, (stats, nanos), job_id as u64);
     }
     if let Some((told, flushed)) = told {
         told.completed(jobs, job, flushed);
@@ -137,8 +139,19 @@ fn write_part(
 }
 
 /// The table of `part` is installed.
-fn log_finished(ctx: &DbContext, part: &FlushPart, stats: &LevelStats, job_id: u64) {
-    event_log::flush_finished(ctx, job_id, part.cf.name(), stats, &part.cf.superversion.load().version);
+fn log_finished(
+    ctx: &DbContext,
+    part: &FlushPart,
+    (stats, write_nanos): (&LevelStats, Option<WriteNanos>),
+    job_id: u64,
+) {
+    event_log::flush_finished(
+        ctx,
+        job_id,
+        part.cf.name(),
+        (stats, write_nanos),
+        &part.cf.superversion.load().version,
+    );
     log_line!(
         ctx,
         "[{}] wrote {} memtables to L0, {} bytes, {} us",
@@ -243,6 +256,8 @@ pub struct FlushedFiles {
     /// Blob files it refers to.
     pub blob_files: Vec<Arc<BlobFile>>,
     payload: Payload,
+    /// Times of writing them, if the options ask for them.
+    write_nanos: Option<WriteNanos>,
 }
 
 /// Bytes of keys and values that memtables had, where somebody counts them.
@@ -294,6 +309,7 @@ pub fn write_l0(
     let mut stream = CompactionStream::new(input, cf.comparator.clone(), cf.merge_operator.clone(), rules);
     stream.payload = ctx.monitor.is_asked().then_some(0);
     let options = cf.options.load();
+    let times = write_times(&options);
     let plan = OutputPlan {
         epoch,
         compression: derive::compression_for_level(&options, 0, false),
@@ -312,8 +328,10 @@ pub fn write_l0(
         grandparents: None,
         partitioner: None,
         canceled: None,
+        write_times: times.clone(),
     };
     let outputs = write_tables(ctx, cf, plan, &mut stream, reserve)?;
+    let write_nanos = times.map(|times| times.nanos());
     input_counts::check_flush(ctx, memtables, stream.stats.records_in)?;
     let tables: Vec<Arc<TableFile>> = outputs.tables.into_iter().map(Arc::new).collect();
     ctx.env.fs.sync_dir(&paths::directory_of(ctx, cf, 0))?;
@@ -326,7 +344,7 @@ pub fn write_l0(
             table_cache::warm(&table)?;
         }
     }
-    Ok(FlushedFiles { tables, blob_files: outputs.blob_files, payload })
+    Ok(FlushedFiles { tables, blob_files: outputs.blob_files, payload, write_nanos })
 }
 
 #[cfg(test)]

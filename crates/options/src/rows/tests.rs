@@ -114,7 +114,7 @@ fn options_of_a_column_family() {
         blob_file_starting_level, allow_ingest_behind => "cf_allow_ingest_behind", comparator,
         merge_operator, prefix_extractor, memtable_prefix_bloom_size_ratio,
         max_sequential_skip_in_iterations, max_successive_merges, strict_max_successive_merges,
-        paranoid_file_checks, enable_blob_direct_write, blob_direct_write_partitions, arena_block_size,
+        paranoid_file_checks, report_bg_io_stats, enable_blob_direct_write, blob_direct_write_partitions, arena_block_size,
         max_write_buffer_size_to_maintain,
         ; without
         // In no OPTIONS file of RocksDB's either.

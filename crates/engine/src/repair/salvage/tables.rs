@@ -203,6 +203,7 @@ impl<'a> Tables<'a> {
             grandparents: None,
             partitioner: None,
             canceled: None,
+            write_times: None,
         };
         let (source, blobs) = ((self.from, &self.ctx.env), &mut self.blobs);
         let of = (opened.family, &cf.comparator);
