@@ -116,6 +116,10 @@ pub(crate) fn add(stats: jlong, other: jlong) -> Answer<()> {
     own.total_input_raw_value_bytes += other.total_input_raw_value_bytes;
     own.num_input_deletion_records += other.num_input_deletion_records;
     own.num_expired_deletion_records += other.num_expired_deletion_records;
+    own.num_blobs_read += other.num_blobs_read;
+    own.total_blob_bytes_read += other.total_blob_bytes_read;
+    own.num_single_del_fallthru += other.num_single_del_fallthru;
+    own.num_single_del_mismatch += other.num_single_del_mismatch;
     own.file_write_nanos += other.file_write_nanos;
     own.file_range_sync_nanos += other.file_range_sync_nanos;
     own.file_fsync_nanos += other.file_fsync_nanos;

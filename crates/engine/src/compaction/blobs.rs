@@ -23,7 +23,7 @@ use outcrop_options::{ColumnFamilyOptions, CompressionOptions, CompressionType, 
 use outcrop_table::Loading;
 use outcrop_table::blob::{BlobIndex, BlobReader, BlobWriter, BlobWriterOptions, record_len};
 use parking_lot::Mutex;
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::path::Path;
@@ -74,6 +74,24 @@ pub struct BlobInput {
     ahead: RefCell<BTreeMap<FileNumber, BlobReader>>,
     /// References read so far.
     pub read: BlobMeter,
+    fetched: Cell<Fetched>,
+}
+
+/// Values that a compaction read from blob files, or from a cache of them: for its filter, to merge over them, or to move them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Fetched {
+    /// How many.
+    pub count: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+}
+
+impl Fetched {
+    /// Adds those of another part.
+    pub fn add(&mut self, more: Fetched) {
+        self.count += more.count;
+        self.bytes += more.bytes;
+    }
 }
 
 impl BlobInput {
@@ -96,17 +114,27 @@ impl BlobInput {
             readahead: usize::try_from(options.blob_compaction_readahead_size).unwrap_or(usize::MAX),
             ahead: RefCell::default(),
             read: BlobMeter::default(),
+            fetched: Cell::default(),
         })
     }
 
     /// The value that `index` refers to.
     pub fn fetch(&self, user_key: &[u8], index: &[u8]) -> Result<Vec<u8>> {
         let files = &self.version.blob_files;
+        let bytes = record_len(user_key.len(), BlobIndex::decode(index)?.size);
+        let mut fetched = self.fetched.get();
+        fetched.add(Fetched { count: 1, bytes });
+        self.fetched.set(fetched);
         if self.readahead > 0 {
             return self.fetch_ahead(user_key, &BlobIndex::decode(index)?);
         }
         blob::fetch(&self.tables, &self.cf, files, user_key, index, Loading::NotKept)
             .map(|value| value.into_vec())
+    }
+
+    /// The values fetched so far.
+    pub fn fetched(&self) -> Fetched {
+        self.fetched.get()
     }
 
     /// As [`BlobInput::fetch`], through a buffer of the file: keys come in the order in which their values were

@@ -1,5 +1,6 @@
 //! The result of a compaction.
 
+use super::blobs::Fetched;
 use super::stream::StreamStats;
 use outcrop_env::WriteNanos;
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile};
@@ -16,6 +17,8 @@ pub struct Ran {
     pub blob_garbage: Vec<(FileNumber, Garbage)>,
     /// Entries read and written.
     pub records: StreamStats,
+    /// Values read from blob files.
+    pub blobs_fetched: Fetched,
     /// Microseconds it took.
     pub micros: u64,
     /// Microseconds of processor time.

@@ -116,6 +116,7 @@ fn run_merge(jobs: &JobContext, job: &CompactionJob) -> Result<Ran> {
         blob_files: written.blob_files.clone(),
         blob_garbage: written.blob_garbage.iter().map(|(number, garbage)| (*number, *garbage)).collect(),
         records: written.records,
+        blobs_fetched: written.blobs_fetched,
         micros: stats.micros,
         cpu_micros: stats.cpu_micros,
         write_nanos: written.write_nanos,

@@ -25,6 +25,7 @@
 //! 7. D: it and the value it meets in its stripe are dropped together, unless a transaction's snapshot is older: it
 //!    could not tell then that the key was written. One that meets none stays even under a newer value: a newer single deletion
 //!    may take that value away, and the older value below the output would be seen again.
+//!    For a key that was merged it is not meant: it goes with all that it hides if nothing of the key lies below the output.
 //!
 //! Of a merge operand:
 //!
@@ -32,7 +33,7 @@
 //!
 //! Source: RocksDB `db/compaction/compaction_iterator.cc`, `db/merge_helper.cc`.
 
-use super::blobs::{BlobInput, BlobMeter};
+use super::blobs::{BlobInput, BlobMeter, Fetched};
 use super::stamps::{StampRules, forget_timestamp};
 use crate::read::counts;
 use crate::read::merge::{Base, MergeOperands, Merged};
@@ -113,6 +114,10 @@ pub struct StreamStats {
     pub blobs_moved: u64,
     /// Their bytes.
     pub blob_bytes_moved: u64,
+    /// Single deletions dropped because there is nothing left of their key.
+    pub single_deletions_alone: u64,
+    /// Single deletions that met another deletion or a merge operand, not a value.
+    pub single_deletions_mismatched: u64,
 }
 
 impl StreamStats {
@@ -127,6 +132,8 @@ impl StreamStats {
         self.dropped_by_filter += more.dropped_by_filter;
         self.blobs_moved += more.blobs_moved;
         self.blob_bytes_moved += more.blob_bytes_moved;
+        self.single_deletions_alone += more.single_deletions_alone;
+        self.single_deletions_mismatched += more.single_deletions_mismatched;
     }
 }
 
@@ -529,6 +536,19 @@ impl CompactionStream {
                 {
                     // The older deletion does what this one would: it is looked at next.
                     self.stats.dropped_obsolete += 1;
+                    self.stats.single_deletions_mismatched += 1;
+                    return Ok(());
+                }
+                Some(ValueType::Merge) if same_stripe => {
+                    self.stats.single_deletions_mismatched += 1;
+                    if self.nothing_below(seq) {
+                        // It goes, and so does what it hid.
+                        self.hiding_stripe = Some(stripe);
+                        self.stats.dropped_obsolete += 1;
+                        self.stats.dropped_optimized += u64::from(!self.bottommost);
+                    } else {
+                        self.ready.push_back((key, Vec::new()));
+                    }
                     return Ok(());
                 }
                 _ => {}
@@ -537,6 +557,7 @@ impl CompactionStream {
         if self.nothing_below(seq) {
             self.stats.dropped_obsolete += 1;
             self.stats.dropped_optimized += u64::from(!self.bottommost);
+            self.stats.single_deletions_alone += 1;
         } else {
             self.ready.push_back((key, Vec::new()));
         }
@@ -675,6 +696,11 @@ impl CompactionStream {
     /// Blobs that the entries read so far refer to.
     pub fn blobs_read(&self) -> Option<&BlobMeter> {
         self.blobs.as_ref().map(|blobs| &blobs.read)
+    }
+
+    /// The values that were fetched of them.
+    pub fn blobs_fetched(&self) -> Fetched {
+        self.blobs.as_ref().map_or(Fetched::default(), BlobInput::fetched)
     }
 
     /// The smallest snapshot at or above `seq`; [`SeqNum::MAX`] above all.

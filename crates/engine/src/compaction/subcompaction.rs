@@ -8,6 +8,7 @@
 //! a compaction like any other. The parts share their snapshots and the number of every output.
 
 use super::Work;
+use super::blobs::Fetched;
 use super::inputs::{compaction_stream, input_tombstones, output_plan};
 use super::job::CompactionJob;
 use super::output::{OutputPlan, Outputs, write_tables};
@@ -42,6 +43,8 @@ pub struct Written {
     pub blob_garbage: BTreeMap<FileNumber, Garbage>,
     /// Entries read and written.
     pub records: StreamStats,
+    /// Values read from blob files.
+    pub blobs_fetched: Fetched,
     /// Bytes that all threads read of tables, from files and not from the cache.
     pub bytes_read: u64,
     /// Parts that it was cut into.
@@ -68,6 +71,7 @@ type Slot = Arc<Mutex<Option<Result<PartOutput>>>>;
 struct PartOutput {
     files: Outputs,
     records: StreamStats,
+    blobs_fetched: Fetched,
     cpu_nanos: u64,
     bytes_read: u64,
     write_nanos: Option<WriteNanos>,
@@ -93,6 +97,7 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
         blob_files: Vec::new(),
         blob_garbage: BTreeMap::new(),
         records: StreamStats::default(),
+        blobs_fetched: Fetched::default(),
         bytes_read: IoStats::get().bytes_read.wrapping_sub(io.bytes_read),
         parts: 0,
         cpu_nanos: 0,
@@ -108,6 +113,7 @@ pub fn write_parts(jobs: &JobContext, job: &CompactionJob, pending: &Arc<Pending
             sum.bytes += garbage.bytes;
         }
         written.records.add(&output.records);
+        written.blobs_fetched.add(output.blobs_fetched);
         written.parts += 1;
         written.bytes_read += output.bytes_read;
         written.cpu_nanos += output.cpu_nanos;
@@ -236,6 +242,7 @@ impl Part {
         if let Some(info) = told {
             let figures = result.as_ref().ok().map(|output| PartFigures {
                 records: &output.records,
+                blobs_fetched: output.blobs_fetched,
                 cpu_nanos: output.cpu_nanos,
                 write_nanos: output.write_nanos,
             });
@@ -256,7 +263,8 @@ impl Part {
         let cpu_nanos = ctx.env.clock.thread_cpu_nanos() - start;
         let bytes_read = IoStats::get().bytes_read.wrapping_sub(io.bytes_read);
         let write_nanos = times.map(|times| times.nanos());
-        Ok(PartOutput { files, records: self.stream.stats, cpu_nanos, bytes_read, write_nanos })
+        let (records, blobs_fetched) = (self.stream.stats, self.stream.blobs_fetched());
+        Ok(PartOutput { files, records, blobs_fetched, cpu_nanos, bytes_read, write_nanos })
     }
 }
 

@@ -6,6 +6,7 @@ use super::info::{
     BlobFileGarbageInfo, CompactionFileInfo, CompactionJobInfo, CompactionJobStats, SubcompactionJobInfo,
 };
 use super::reasons::CompactionReason;
+use crate::compaction::blobs::Fetched;
 use crate::compaction::job::CompactionJob;
 use crate::compaction::outcome::Ran;
 use crate::compaction::stream::StreamStats;
@@ -174,6 +175,7 @@ fn merge_stats(stats: &mut CompactionJobStats, ran: &Ran) {
     stats.elapsed_micros = ran.micros;
     stats.cpu_micros = ran.cpu_micros;
     add_records(stats, &ran.records);
+    add_fetched(stats, ran.blobs_fetched);
     add_write_nanos(stats, ran.write_nanos);
     stats.num_output_records = ran.records.records_out;
     stats.num_output_files = ran.tables.len();
@@ -190,6 +192,8 @@ fn add_records(stats: &mut CompactionJobStats, records: &StreamStats) {
     stats.num_input_records = records.records_in;
     stats.num_records_replaced = records.dropped_hidden;
     stats.num_expired_deletion_records = records.dropped_obsolete;
+    stats.num_single_del_fallthru = records.single_deletions_alone;
+    stats.num_single_del_mismatch = records.single_deletions_mismatched;
 }
 
 /// The report about part number `part` of `job`; `None` if nobody listens.
@@ -217,10 +221,17 @@ pub fn subcompaction(ctx: &DbContext, job: &CompactionJob, part: usize) -> Optio
 pub struct PartFigures<'a> {
     /// Entries read and written.
     pub records: &'a StreamStats,
+    /// Values read from blob files.
+    pub blobs_fetched: Fetched,
     /// Processor time of its thread.
     pub cpu_nanos: u64,
     /// Times of writing files, if the options ask for them.
     pub write_nanos: Option<WriteNanos>,
+}
+
+fn add_fetched(stats: &mut CompactionJobStats, fetched: Fetched) {
+    stats.num_blobs_read = fetched.count;
+    stats.total_blob_bytes_read = fetched.bytes;
 }
 
 fn add_write_nanos(stats: &mut CompactionJobStats, nanos: Option<WriteNanos>) {
@@ -239,6 +250,7 @@ pub fn end_subcompaction(
 ) {
     if let Some(figures) = figures {
         add_records(&mut info.stats, figures.records);
+        add_fetched(&mut info.stats, figures.blobs_fetched);
         info.stats.cpu_micros = figures.cpu_nanos / 1000;
         add_write_nanos(&mut info.stats, figures.write_nanos);
     }

@@ -211,6 +211,8 @@ pub struct CompactionJobStats {
     pub cpu_micros: u64,
     /// Entries read.
     pub num_input_records: u64,
+    /// Values read from blob files, or from a cache of them: for a filter, to merge over them, or to move them.
+    pub num_blobs_read: u64,
     /// Tables read.
     pub num_input_files: usize,
     /// Those of them on the output level.
@@ -229,6 +231,8 @@ pub struct CompactionJobStats {
     pub is_manual_compaction: bool,
     /// Bytes of the tables read.
     pub total_input_bytes: u64,
+    /// Bytes of the records of `num_blobs_read`.
+    pub total_blob_bytes_read: u64,
     /// Bytes of the tables written.
     pub total_output_bytes: u64,
     /// Bytes of the blob files written.
@@ -243,6 +247,10 @@ pub struct CompactionJobStats {
     pub num_input_deletion_records: u64,
     /// Deletions that had nothing left to hide.
     pub num_expired_deletion_records: u64,
+    /// Single deletions dropped because there was nothing left of their key.
+    pub num_single_del_fallthru: u64,
+    /// Single deletions that met another deletion or a merge operand of their key, not a value.
+    pub num_single_del_mismatch: u64,
     /// Nanoseconds in which bytes were handed to the operating system; 0 without `report_bg_io_stats`.
     pub file_write_nanos: u64,
     /// Nanoseconds in which writeback was begun, see `bytes_per_sync`; 0 without `report_bg_io_stats`.
