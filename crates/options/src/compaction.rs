@@ -56,9 +56,12 @@ pub struct UniversalCompactionOptions {
     pub stop_style: CompactionStopStyle,
     /// Inputs that do not overlap are relinked instead of rewritten; default false.
     pub allow_trivial_move: bool,
-    /// Large compactions are done piece by piece. Kept only. Default false.
+    /// Newer runs that have grown large are merged into the oldest piece by piece, each of about `max_compaction_bytes`. Only
+    /// tables of the last two sorted runs, and what lies above them, go by pieces: with one level besides L0 there are none.
+    /// Default false.
     pub incremental: bool,
-    /// RocksDB's picker holds fewer files back while it waits. Kept only: picking holds no lock that others wait for.
+    /// RocksDB decides anew about a compaction that waits for a thread of its bottom priority, instead of keeping its files from others.
+    /// Kept only: a compaction is decided here when its thread begins it.
     /// Default true.
     pub reduce_file_locking: bool,
 }

@@ -54,11 +54,13 @@ kept_settings! { rocksdb_universal_compaction_options_t, UNIVERSAL_COMPACTION_OP
         "max_read_amp" c_int = -1;
             set rocksdb_universal_compaction_options_set_max_read_amp get rocksdb_universal_compaction_options_get_max_read_amp -> c_int;
     }
-    Accepted "tunes how much one compaction takes and rewrites; what is kept is the same" {
+    Acts "what one compaction takes and rewrites" {
         "allow_trivial_move" Flag = Flag(0);
             set rocksdb_universal_compaction_options_set_allow_trivial_move get rocksdb_universal_compaction_options_get_allow_trivial_move -> Flag;
         "incremental" Flag = Flag(0);
             set rocksdb_universal_compaction_options_set_incremental get rocksdb_universal_compaction_options_get_incremental -> Flag;
+    }
+    Accepted "a compaction is decided when its thread begins it, and keeps no files from others while it waits" {
         "reduce_file_locking" Flag = Flag(1);
             set rocksdb_universal_compaction_options_set_reduce_file_locking get rocksdb_universal_compaction_options_get_reduce_file_locking -> Flag;
     }

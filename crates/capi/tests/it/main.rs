@@ -33,6 +33,7 @@ mod tailing;
 mod timestamps;
 mod transactions;
 mod ttl;
+mod universal;
 mod updates;
 mod wal_archive;
 mod writebatch_wi;

@@ -92,6 +92,7 @@ impl Run {
             options.compaction_style = any_style(&mut self.rng);
             let universal = &mut options.compaction_options_universal;
             universal.allow_trivial_move = self.rng.one_in(2);
+            universal.incremental = self.rng.one_in(2);
             universal.size_ratio = self.rng.pick(&[1, 50]);
             universal.max_merge_width = self.rng.pick(&[2, 3, u32::MAX]);
             universal.max_size_amplification_percent = self.rng.pick(&[25, 200]);

@@ -3,10 +3,12 @@
 //! One file per compaction style, each a `Style`; `input.rs` has what they share, this one their list.
 
 pub mod fifo;
+mod incremental;
 pub mod input;
 pub mod leveled;
 mod none;
 pub mod round_robin;
+mod runs;
 mod style;
 pub mod universal;
 

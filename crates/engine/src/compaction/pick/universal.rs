@@ -6,10 +6,13 @@
 //!     |--- merged --|                            the output goes right above the next older run, here into L3;
 //!     |------------- merged ---------|           with the oldest run included, into the last level
 //! ```
-//! Invariant: inputs are whole runs next to each other, so that of two runs the newer one always lies above.
+//! Invariant: inputs are whole runs next to each other, so that of two runs the newer one always lies above; those of `incremental.rs`
+//! are parts of them.
 //! Does no IO and changes nothing. Source: RocksDB `db/compaction/compaction_picker_universal.cc`.
 
+use super::incremental;
 use super::input::{Files, PickInput, is_bottommost, sorted_without_overlap};
+use super::runs::{SortedRun, sorted_runs};
 use super::style::{Manual, Style};
 use crate::compaction::level_shape::usable_levels;
 use crate::compaction::{Compaction, LevelFiles, Reason, Work};
@@ -17,34 +20,6 @@ use outcrop_manifest::TableFile;
 use outcrop_options::{CompactionStopStyle, CompressionType, derive};
 use std::ops::Range;
 use std::sync::Arc;
-
-/// Tables that are sorted and do not overlap: one of L0, or a whole level below.
-pub struct SortedRun {
-    /// Their level.
-    pub level: usize,
-    /// The tables.
-    pub files: Files,
-    /// Bytes of all of them.
-    pub size: u64,
-    /// Another job has one of them.
-    pub busy: bool,
-}
-
-impl SortedRun {
-    fn new(input: &PickInput<'_>, level: usize, files: Files) -> SortedRun {
-        let size = files.iter().map(|file| file.size).sum();
-        SortedRun { level, busy: input.any_busy(&files), size, files }
-    }
-}
-
-/// All sorted runs, newest first. A last level kept for what is ingested behind is none of them.
-pub fn sorted_runs(input: &PickInput<'_>) -> Vec<SortedRun> {
-    let version = input.version;
-    let usable = &version.levels[..usable_levels(version, input.options)];
-    let newest = version.levels[0].files.iter().map(|file| SortedRun::new(input, 0, vec![file.clone()]));
-    let levels = usable.iter().enumerate().skip(1).filter(|(_, level)| !level.files.is_empty());
-    newest.chain(levels.map(|(number, level)| SortedRun::new(input, number, level.files.to_vec()))).collect()
-}
 
 /// `CompactionStyle::Universal`.
 pub struct Universal;
@@ -93,7 +68,10 @@ fn pick_by_size(input: &PickInput<'_>, runs: &[SortedRun], trigger: usize) -> Op
         })
 }
 
-/// Everything down to the oldest run, if what is newer than that has grown large against it.
+/// Source: RocksDB `UniversalCompactionBuilder::PickCompactionToReduceSizeAmp`.
+const MOST_FOR_A_PART: f64 = 1.8;
+
+/// Everything down to the oldest run, or with `incremental` a part of it, if what is newer than that has grown large against it.
 fn pick_amplified(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> {
     let (oldest, newer) = runs.split_last()?;
     if oldest.busy {
@@ -106,6 +84,13 @@ fn pick_amplified(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compactio
     let amplified = u128::from(newer_bytes) * 100 >= percent * u128::from(oldest.size);
     if idle == 0 || !amplified {
         return None;
+    }
+    if input.options.compaction_options_universal.incremental {
+        // A part leaves out the newest runs. One that costs more than 1.8 times what the whole does per byte is not worth it.
+        let most = oldest.size as f64 / newer_bytes.max(1) as f64 * MOST_FOR_A_PART;
+        if let Some(part) = incremental::pick(input, runs, most) {
+            return Some(part);
+        }
     }
     merge(input, runs, first..runs.len(), Reason::SizeAmplification)
 }
@@ -230,8 +215,7 @@ pub fn merge(
         reason,
         inputs,
         output_level,
-        // The next merge takes the level below as a whole: outputs need not fit its tables.
-        grandparents: Vec::new(),
+        grandparents: grandparents(input, older),
         bottommost,
         work: if may_move { Work::Move } else { Work::Merge },
         compression,
@@ -241,10 +225,20 @@ pub fn merge(
         } else {
             u64::MAX
         },
-        max_grandparent_overlap: u64::MAX,
+        max_grandparent_overlap: incremental::max_overlap(input.options),
         path_id: None,
         next_cursor: None,
     })
+}
+
+/// The tables that outputs are cut along. Only a merge of parts gains from it: others take the level below as a whole.
+fn grandparents(input: &PickInput<'_>, older: &[SortedRun]) -> Files {
+    match older.first() {
+        Some(next) if input.options.compaction_options_universal.incremental && next.level > 1 => {
+            next.files.clone()
+        }
+        _ => Vec::new(),
+    }
 }
 
 /// The tables of neighbouring runs by level.
