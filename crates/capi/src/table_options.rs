@@ -80,6 +80,9 @@ engine_settings! { rocksdb_block_based_table_options_t:
     "prepopulate_block_cache" [options.prepopulate_block_cache]
         set rocksdb_block_based_options_set_prepopulate_block_cache(c_int)
         get rocksdb_block_based_options_get_prepopulate_block_cache -> c_int;
+    "read_amp_bytes_per_bit" [options.read_amp_bytes_per_bit]
+        set rocksdb_block_based_options_set_read_amp_bytes_per_bit(u32)
+        get rocksdb_block_based_options_get_read_amp_bytes_per_bit -> u32;
     "no_block_cache" [options.no_block_cache]
         set rocksdb_block_based_options_set_no_block_cache(Flag)
         get rocksdb_block_based_options_get_no_block_cache -> Flag;
@@ -106,8 +109,6 @@ kept_settings! { rocksdb_block_based_table_options_t, TABLE_NOTES:
     Accepted "tunes RocksDB's reads; the answer is the same" {
         "index_block_search_type" c_int = 0;
             set rocksdb_block_based_options_set_index_block_search_type get rocksdb_block_based_options_get_index_block_search_type -> c_int;
-        "read_amp_bytes_per_bit" u32 = 0;
-            set rocksdb_block_based_options_set_read_amp_bytes_per_bit get rocksdb_block_based_options_get_read_amp_bytes_per_bit -> u32;
     }
     Accepted "indexes and filters always stay longer in the cache than data; partitions are one block here" {
         "cache_index_and_filter_blocks_with_high_priority" Flag = Flag(1);

@@ -299,6 +299,7 @@ impl TableCache {
                 monitor: self.monitor.clone(),
                 placement: file.runtime.placement.clone(),
                 pace: self.pace.clone(),
+                read_amp_bytes_per_bit: table_options.read_amp_bytes_per_bit,
             },
         )?;
         if cf.has_timestamps() && !reader.range_tombstones().is_empty() {

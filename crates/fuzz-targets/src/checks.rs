@@ -71,6 +71,7 @@ fn open(bytes: &[u8], with_cache: bool) -> Result<Arc<TableReader>> {
         monitor: outcrop_monitor::Monitor::none(),
         placement: Default::default(),
         pace: None,
+        read_amp_bytes_per_bit: 0,
     };
     TableReader::open(file(bytes), options).map(Arc::new)
 }

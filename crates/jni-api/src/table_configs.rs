@@ -50,7 +50,7 @@ pub(crate) fn read(env: Env, options: jlong) -> Answer<jobject> {
         jvalue { z: table.use_delta_encoding },
         jvalue { z: table.whole_key_filtering },
         jvalue { z: table.verify_compression },
-        jvalue { i: number("read_amp_bytes_per_bit") as i32 },
+        jvalue { i: table.read_amp_bytes_per_bit as i32 },
         jvalue { i: table.format_version as i32 },
     ];
     let end = [

@@ -54,6 +54,8 @@ impl Ticker {
                 | Ticker::NumberKeysRead
                 | Ticker::BytesWritten
                 | Ticker::BytesRead
+                | Ticker::ReadAmpEstimateUsefulBytes
+                | Ticker::ReadAmpTotalReadBytes
                 | Ticker::NumberDbSeek
                 | Ticker::NumberDbNext
                 | Ticker::NumberDbPrev

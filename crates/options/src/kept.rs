@@ -485,7 +485,6 @@ pub static TABLE_KEPT: &[KeptRow] = kept_rows! {
     mutable newer Written "num_file_reads_for_auto_readahead" Kind::Number64, "2";
     mutable old Written "optimize_filters_for_memory" Kind::Flag, "true";
     mutable old Written "pin_top_level_index_and_filter" Kind::Flag, "true";
-    mutable old Written "read_amp_bytes_per_bit" Kind::Number32, "0";
     mutable newer Written "super_block_alignment_size" Kind::Number64, "0";
     mutable newer Written "super_block_alignment_space_overhead_ratio" Kind::Number64, "128";
     mutable newer Written "uniform_cv_threshold" Kind::Real, "-1.000000";

@@ -569,6 +569,7 @@ pub const TABLE_ROWS: &[Row<BlockBasedTableOptions>] = rows!(BlockBasedTableOpti
     mutable "cache_index_and_filter_blocks" => cache_index_and_filter_blocks,
     mutable "pin_l0_filter_and_index_blocks_in_cache" => pin_l0_filter_and_index_blocks_in_cache,
     mutable "prepopulate_block_cache" => prepopulate_block_cache,
+    mutable "read_amp_bytes_per_bit" => read_amp_bytes_per_bit,
     fixed "no_block_cache" => no_block_cache,
 );
 

@@ -176,6 +176,10 @@ pub struct BlockBasedTableOptions {
     pub pin_l0_filter_and_index_blocks_in_cache: bool,
     /// Which data blocks of new tables go to the block cache at once. Source: `prepopulate_block_cache`.
     pub prepopulate_block_cache: Prepopulate,
+    /// Bytes that a bit stands for of those by which statistics estimate read amplification, how many of the bytes read of data blocks
+    /// are looked at; a power of 2, or it is the next smaller one. 0: nobody wants to know. Default 0. Source:
+    /// `read_amp_bytes_per_bit`.
+    pub read_amp_bytes_per_bit: u32,
     /// No block cache at all: each read loads its block. Default false. Source: `no_block_cache`.
     pub no_block_cache: bool,
     /// Size of a block cache of its own, where the application gives none. Bytes; `None`: 32 MiB. Written to no OPTIONS
@@ -210,6 +214,7 @@ impl Default for BlockBasedTableOptions {
             cache_index_and_filter_blocks: false,
             pin_l0_filter_and_index_blocks_in_cache: false,
             prepopulate_block_cache: Prepopulate::Disable,
+            read_amp_bytes_per_bit: 0,
             no_block_cache: false,
             block_cache_bytes: None,
             kept: Kept::default(),

@@ -88,6 +88,7 @@ fn run(value_len: usize, count: u64) {
                 monitor: outcrop_monitor::Monitor::none(),
                 placement: Default::default(),
                 pace: None,
+                read_amp_bytes_per_bit: 0,
             },
         )
         .unwrap(),

@@ -98,6 +98,8 @@ pub struct TableIter {
     charge: Option<Charge>,
     /// Bytes of it that are for a block of its own.
     own_bytes: usize,
+    /// The entry that it was positioned at in its block, if an estimate of read amplification wants to know.
+    seen: Option<Range<usize>>,
     /// The last field: it may hold the cache that the blocks above are pinned in, which has to outlive their pins.
     table: Arc<TableReader>,
 }
@@ -133,6 +135,7 @@ impl TableIter {
             pending: None,
             charge,
             own_bytes: 0,
+            seen: None,
         }
     }
 
@@ -477,8 +480,24 @@ impl TableIter {
 
     #[inline]
     fn on_cursor(&mut self, position: impl FnOnce(&mut Cursor<Frame>)) {
+        self.mark_seen();
         if let Some(cursor) = &mut self.cursor {
             position(cursor);
+            if self.table.source().read_amp.is_some() {
+                self.seen = Some(cursor.entry_range());
+            }
+        }
+    }
+
+    /// Tells the estimate of read amplification, if there is one, what the iterator passed in its block since it was positioned there.
+    #[inline]
+    fn mark_seen(&mut self) {
+        let Some(seen) = self.seen.take() else { return };
+        let (Ok(index), Some(cursor)) = (&self.index, &self.cursor) else { return };
+        let (view, now) = (IndexView::new(index), cursor.entry_range());
+        if let Some(read_amp) = self.table.source().read_amp.as_ref().filter(|_| self.block < view.len()) {
+            let bytes = seen.start.min(now.start)..seen.end.max(now.end);
+            read_amp.useful(view.handle(self.block).offset, bytes);
         }
     }
 
@@ -501,8 +520,9 @@ impl TableIter {
         };
         let view = IndexView::new(index);
         if number >= view.len() {
-            self.block = view.len();
+            let end = view.len();
             self.drop_block();
+            self.block = end;
             return false;
         }
         let handle = view.handle(number);
@@ -537,6 +557,7 @@ impl TableIter {
 
     /// Lets the current block go, keeping its buffers.
     fn drop_block(&mut self) {
+        self.mark_seen();
         if let Some(cursor) = self.cursor.take() {
             let (frame, key) = cursor.into_parts();
             self.spare.1 = key;
@@ -583,6 +604,7 @@ impl TableIter {
         let contents = self.table.source().unpack(handle, stored, &mut buffer, watch)?;
         write_plain_frame(contents, &mut own)
             .map_err(|error| self.table.source().block_error(handle, &error))?;
+        self.table.source().data_loaded(handle, &own);
         Ok(Frame::Own(own))
     }
 
@@ -634,5 +656,11 @@ impl TableIter {
             self.status = Err(self.table.source().block_error(handle, &error));
         }
         self.status.is_ok()
+    }
+}
+
+impl Drop for TableIter {
+    fn drop(&mut self) {
+        self.mark_seen();
     }
 }

@@ -31,6 +31,7 @@ mod placement;
 mod prefixes;
 mod properties;
 mod range_del;
+mod read_amp;
 mod readahead;
 mod reader;
 mod rewrite;

@@ -22,6 +22,7 @@ use crate::meta_blocks::{
 use crate::placement::Placement;
 use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
+use crate::read_amp::ReadAmp;
 use crate::readahead::AutoReadahead;
 use crate::source::{BlockSource, Form, Meta, MetaRef};
 use outcrop_base::keys::{Trailer, split};
@@ -162,6 +163,8 @@ pub struct TableReaderOptions {
     pub placement: Placement,
     /// Reads that have a priority at the rate limiter wait for its tokens.
     pub pace: Option<Arc<Pace>>,
+    /// Bytes of data blocks that a bit of the estimate of read amplification stands for; 0: there is none.
+    pub read_amp_bytes_per_bit: u32,
 }
 
 impl TableReaderOptions {
@@ -187,6 +190,7 @@ impl TableReaderOptions {
             monitor: Monitor::none(),
             placement: Placement::default(),
             pace: None,
+            read_amp_bytes_per_bit: 0,
         }
     }
 }
@@ -289,6 +293,7 @@ impl TableReader {
             monitor: options.monitor.clone(),
             placement: options.placement.clone(),
             pace: options.pace.clone(),
+            read_amp: ReadAmp::new(options.read_amp_bytes_per_bit, &options.monitor),
         };
         counts::read_at_end(Watch::from(&options.monitor.begin()), &source.placement);
         let blocks = MetaBlocks::read(&source)?;
@@ -578,8 +583,14 @@ impl TableReader {
                 let value_type = trailer.value_type().unwrap_or(ValueType::RangeDeletion);
                 visit(trailer.seq(), value_type, value, &block)
             };
-            let searched = block::get(&block, &self.comparator, key.user_key, snapshot, &mut pass)
-                .map_err(|error| self.source.block_error(place.handle, &error))?;
+            let found = match &self.source.read_amp {
+                None => block::get(&block, &self.comparator, key.user_key, snapshot, &mut pass),
+                Some(read_amp) => {
+                    let mark = &mut |bytes| read_amp.useful(place.handle.offset, bytes);
+                    block::get_marking(&block, &self.comparator, (key.user_key, snapshot), mark, &mut pass)
+                }
+            };
+            let searched = found.map_err(|error| self.source.block_error(place.handle, &error))?;
             if searched == Searched::Decided {
                 return Ok(());
             }
@@ -709,15 +720,20 @@ impl TableReader {
             .map_err(|error| self.source.block_error(handle, &error))?;
         let len = directory.frame_len(contents);
         let write = |frame: &mut [u8]| directory.write_frame(contents, frame);
-        match &self.source.cache {
+        let block = match &self.source.cache {
             Some(cache) if loading.keeps() => {
                 let key = self.source.cache_key(handle, Form::Data);
                 let block = cache.insert(key, Priority::Low, len, write);
                 counts::inserted(watch, Form::Data, &block);
-                if cache.refuses(&block) { Err(over_strict_capacity()) } else { Ok(block) }
+                if cache.refuses(&block) {
+                    return Err(over_strict_capacity());
+                }
+                block
             }
-            _ => Ok(standalone(len, write)),
-        }
+            _ => standalone(len, write),
+        };
+        self.source.data_loaded(handle, &block);
+        Ok(block)
     }
 
     /// The filter, if it can be asked anything.

@@ -3,10 +3,12 @@
 //! A block leaves here verified, decompressed, and in the one form the rest of the crate knows (`rewrite.rs`).
 //! Blocks about the table are frames as well: held for as long as the table is open, or taken from the cache.
 
+use crate::block;
 use crate::compress::{Dictionary, decompress};
 use crate::counts;
 use crate::format::{BlockHandle, Footer, TRAILER_LEN, corruption, verify_block};
 use crate::placement::Placement;
+use crate::read_amp::ReadAmp;
 use crate::reader::{Loading, Reading};
 use crate::rewrite;
 use outcrop_base::checksum::ChecksumType;
@@ -34,6 +36,8 @@ pub struct BlockSource {
     pub placement: Placement,
     /// The limiter for blocks that are loaded with a priority at it.
     pub pace: Option<Arc<Pace>>,
+    /// Sees which bytes of data blocks are looked at, if somebody wants to know.
+    pub read_amp: Option<ReadAmp>,
 }
 
 /// A block about the table.
@@ -99,6 +103,7 @@ impl BlockSource {
             monitor: Monitor::none(),
             placement: Placement::default(),
             pace: None,
+            read_amp: None,
         }
     }
 
@@ -223,6 +228,14 @@ impl BlockSource {
             return Ok(buffer);
         }
         Ok(if in_buffer { buffer } else { contents })
+    }
+
+    /// The data block at `handle` was loaded, as `frame`.
+    #[inline]
+    pub fn data_loaded(&self, handle: BlockHandle, frame: &[u8]) {
+        if let Some(read_amp) = &self.read_amp {
+            read_amp.loaded(handle.offset, block::entries_len(frame));
+        }
     }
 
     /// Reads, verifies and decompresses a block about the table.

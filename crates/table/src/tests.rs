@@ -89,6 +89,7 @@ fn reader_options(
         monitor: outcrop_monitor::Monitor::none(),
         placement: Default::default(),
         pace: None,
+        read_amp_bytes_per_bit: 0,
     }
 }
 

@@ -21,6 +21,7 @@ mod option_names;
 mod paths;
 mod prefix_extractors;
 mod properties;
+mod read_amp;
 mod read_limits;
 mod refusals;
 mod repair;

@@ -134,7 +134,8 @@ fn options_of_tables() {
         enable_index_compression, index_shortening, data_block_index_type, data_block_hash_table_util_ratio,
         use_delta_encoding, separate_key_value_in_data_block, verify_compression, block_align,
         filter_policy, whole_key_filtering, cache_index_and_filter_blocks,
-        pin_l0_filter_and_index_blocks_in_cache, prepopulate_block_cache, no_block_cache,
+        pin_l0_filter_and_index_blocks_in_cache, prepopulate_block_cache, read_amp_bytes_per_bit,
+        no_block_cache,
         ; without
         // `block_cache` is parsed in `file.rs`: an object, of which only the capacity is an option.
         block_cache_bytes,

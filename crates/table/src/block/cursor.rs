@@ -95,6 +95,11 @@ impl<F: Deref<Target = [u8]>> Cursor<F> {
         self.value.0..self.value.1
     }
 
+    /// Where the current entry lies among the entries; empty if there is none.
+    pub fn entry_range(&self) -> Range<usize> {
+        if self.valid { self.at..self.next_at } else { self.at..self.at }
+    }
+
     /// To the first entry.
     pub fn seek_to_first(&mut self) {
         self.index = 0;

@@ -88,6 +88,29 @@ fn get_among_ties(
     Some(if last { Searched::BlockEnded } else { Searched::Decided })
 }
 
+/// As [`get`]; tells `mark` where each entry lies among the entries that is looked at.
+#[cold]
+pub fn get_marking(
+    frame: &[u8],
+    comparator: &Comparator,
+    (user_key, snapshot): (&[u8], SeqNum),
+    mark: &mut dyn FnMut(Range<usize>),
+    visit: &mut dyn FnMut(Trailer, &[u8]) -> ControlFlow<()>,
+) -> Result<Searched> {
+    let mut cursor = Cursor::new(frame);
+    cursor.seek(comparator, user_key, Trailer::as_of(snapshot));
+    while cursor.valid() {
+        mark(cursor.entry_range());
+        let (found, trailer) = split(cursor.key());
+        if comparator.compare(found, user_key) != Ordering::Equal || visit(trailer, cursor.value()).is_break()
+        {
+            return Ok(Searched::Decided);
+        }
+        cursor.next();
+    }
+    cursor.status().map(|()| Searched::BlockEnded)
+}
+
 fn get_by_cursor(
     frame: &[u8],
     comparator: &Comparator,

@@ -22,6 +22,11 @@ pub(super) struct View<'a> {
     pub common: &'a [u8],
 }
 
+/// Bytes of the entries in `frame`.
+pub fn entries_len(frame: &[u8]) -> usize {
+    View::new(frame).entries.len()
+}
+
 impl<'a> View<'a> {
     /// Takes `frame` apart.
     #[inline]
