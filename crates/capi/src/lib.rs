@@ -1,7 +1,8 @@
 //! RocksDB's C API over the Outcrop engine: same names, same ownership, same errors.
 //!
 //! Built as a Rust library and as a shared library. The header is `include/rocksdb/c.h`; programs written for
-//! RocksDB's own header compile against it as long as they use what it declares.
+//! RocksDB's own header compile against it as long as they use what it declares. Functions that RocksDB has not
+//! are in `include/outcrop/c.h`: their names begin with `outcrop_`.
 //!
 //! Conventions, as in RocksDB: an object that a `create` or `open` function returns is freed by the matching
 //! `destroy` or `close`; strings and values returned without a destroy function are `malloc`ed and freed by
@@ -40,6 +41,7 @@ mod live_files_storage;
 mod logger;
 mod maintenance;
 mod memory;
+mod memory_budget;
 mod metadata;
 mod older;
 mod opening;
@@ -90,6 +92,7 @@ pub use live_files_storage::*;
 pub use logger::*;
 pub use maintenance::*;
 pub use memory::*;
+pub use memory_budget::*;
 pub use metadata::*;
 pub use older::*;
 pub use options::*;

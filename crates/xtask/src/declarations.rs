@@ -219,6 +219,15 @@ pub fn names_in_our_header() -> Result<BTreeSet<String>, String> {
     Ok(our_header()?.functions.into_keys().collect())
 }
 
+/// The functions of the header with those that RocksDB has not.
+///
+/// # Errors
+/// The header cannot be read.
+pub fn names_in_own_header() -> Result<BTreeSet<String>, String> {
+    let header = c_header::parse(&read(&root().join("crates/capi/include/outcrop/c.h"))?)?;
+    Ok(header.functions.into_keys().collect())
+}
+
 fn our_header() -> Result<Header, String> {
     c_header::parse(&read(&root().join("crates/capi/include/rocksdb/c.h"))?)
 }

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! include/rocksdb/c.h
+//! include/outcrop/c.h
 //! lib/librocksdb.so > librocksdb.so.11 > librocksdb.so.11.8.1     soname librocksdb.so.11; exports rocksdb_* alone
 //! lib/librocksdb.a                                                one object; nothing but rocksdb_* can collide
 //! lib/pkgconfig/rocksdb.pc
@@ -92,6 +93,7 @@ fn make(dir: &Path, profile: Profile) -> Result<Made, String> {
 fn texts(tree: &Path) -> Result<(), String> {
     let copies = [
         ("crates/capi/include/rocksdb/c.h", "include/rocksdb/c.h"),
+        ("crates/capi/include/outcrop/c.h", "include/outcrop/c.h"),
         ("LICENSE-APACHE", "share/doc/rocksdb/LICENSE-APACHE"),
         ("LICENSE-MIT", "share/doc/rocksdb/LICENSE-MIT"),
     ];

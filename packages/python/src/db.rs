@@ -4,6 +4,7 @@ use crate::batch::WriteBatch;
 use crate::engine::{Engine, Shared};
 use crate::errors::raised;
 use crate::family::{ColumnFamily, Family};
+use crate::memory_budget::MemoryBudget;
 use crate::merge::MergeOperator;
 use crate::open::{self, Arguments};
 use crate::options::{WriteOptions, option_pairs, write_options};
@@ -31,6 +32,7 @@ use std::time::Duration;
 /// dumps, loads      with "rocksdict": to and from bytes for values of other types. pickle.loads runs code that the file names
 /// write_options     of writes for which none are given
 /// statistics        counts, for `statistics()` and `metrics()`
+/// memory_budget     a MemoryBudget, which other databases may have too
 /// ```
 #[pyclass(frozen, extends = ColumnFamily, weakref, module = "outcrop")]
 pub struct Db {
@@ -61,7 +63,7 @@ impl Db {
 #[pymethods]
 impl Db {
     #[new]
-    #[pyo3(signature = (path, options=None, column_families=None, *, mode="read_write", create_if_missing=true, merge_operator=None, transactions=None, ttl=None, encoding=None, dumps=None, loads=None, write_options=None, statistics=false))]
+    #[pyo3(signature = (path, options=None, column_families=None, *, mode="read_write", create_if_missing=true, merge_operator=None, transactions=None, ttl=None, encoding=None, dumps=None, loads=None, write_options=None, statistics=false, memory_budget=None))]
     #[allow(clippy::too_many_arguments)] // They are given by name.
     fn new(
         py: Python<'_>,
@@ -78,6 +80,7 @@ impl Db {
         loads: Option<Py<PyAny>>,
         write_options: Option<&Bound<'_, WriteOptions>>,
         statistics: bool,
+        memory_budget: Option<&Bound<'_, MemoryBudget>>,
     ) -> PyResult<PyClassInitializer<Db>> {
         let write_options = crate::options::write_options(write_options, &outcrop::WriteOptions::default());
         let arguments = Arguments {
@@ -94,6 +97,7 @@ impl Db {
             loads,
             write_options,
             statistics,
+            memory_budget: memory_budget.map(|budget| budget.get().budget.clone()),
         };
         let shared = open::open(py, arguments)?;
         let default = shared.run(py, |engine| Ok(engine.db().default_column_family().clone()))?;

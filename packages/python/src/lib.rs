@@ -1,7 +1,7 @@
 //! Outcrop for Python: the module `outcrop._outcrop`, which the package `outcrop` gives its names.
 //!
 //! ```text
-//! db, family, snapshot, batch, transaction, scan, backup, sst   classes of Python, each a few lines that translate
+//! db, family, snapshot, batch, transaction, scan, backup, sst, memory_budget   classes of Python, each a few lines that translate
 //! engine    the open database that they share, and its end
 //! open      arguments and OPTIONS file to a database
 //! options   mappings to options      codec   objects to bytes      merge   functions to merge operators      errors
@@ -17,6 +17,7 @@ mod db;
 mod engine;
 mod errors;
 mod family;
+mod memory_budget;
 mod merge;
 mod open;
 mod options;
@@ -41,6 +42,7 @@ fn _outcrop(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<merge::MergeOperator>()?;
     module.add_class::<backup::BackupEngine>()?;
     module.add_class::<sst::SstFileWriter>()?;
+    module.add_class::<memory_budget::MemoryBudget>()?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))?;
     let close_all = wrap_pyfunction!(engine::close_all, module)?;
     module.py().import("atexit")?.call_method1("register", (close_all,))?;

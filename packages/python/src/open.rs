@@ -11,9 +11,9 @@ use crate::options::{option_text, set_all, set_of_family};
 use crate::transaction;
 use outcrop::options::LoadedOptions;
 use outcrop::{
-    ColumnFamilyDescriptor, ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Db, DbBuilder, DbOptions, ErrorKind,
-    OptimisticTransactionDb, OptimisticTransactionDbOptions, Statistics, TransactionDb, TransactionDbOptions,
-    TtlDb,
+    ColumnFamilyDescriptor, ColumnFamilyOptions, DEFAULT_COLUMN_FAMILY, Db, DbBuilder, DbObjects, DbOptions,
+    ErrorKind, MemoryBudget, OptimisticTransactionDb, OptimisticTransactionDbOptions, Statistics,
+    TransactionDb, TransactionDbOptions, TtlDb,
 };
 use outcrop_options::kept::Kept;
 use outcrop_options::rows::{CF_ROWS, DB_ROWS, TABLE_ROWS, printed};
@@ -38,6 +38,7 @@ pub struct Arguments<'a, 'py> {
     pub loads: Option<Py<PyAny>>,
     pub write_options: outcrop::WriteOptions,
     pub statistics: bool,
+    pub memory_budget: Option<Arc<MemoryBudget>>,
 }
 
 /// The file in which `rocksdict` notes how it stores.
@@ -82,7 +83,8 @@ pub fn open(py: Python<'_>, arguments: Arguments<'_, '_>) -> PyResult<Arc<Shared
     let exists = path.join("CURRENT").exists();
     let builder = families.builder(path, exists, &codec)?;
     let statistics = arguments.statistics.then(|| Arc::new(Statistics::new()));
-    let builder = builder.statistics(statistics.clone());
+    let objects = DbObjects { memory_budget: arguments.memory_budget, ..DbObjects::default() };
+    let builder = builder.statistics(statistics.clone()).objects(objects);
     let opened = py.detach(|| match (mode, pessimistic, ttl) {
         (Mode::ReadOnly, _, Some(_)) => TtlDb::open_read_only(builder).map(Engine::Ttl),
         (Mode::ReadOnly, _, None) => builder.open_read_only().map(Engine::Plain),

@@ -208,6 +208,31 @@ def test_statistics_count(path):
         assert "rocksdb.number.keys.written COUNT : 1" in db.statistics()
 
 
+def test_databases_share_a_memory_budget(tmp_path):
+    with pytest.raises(outcrop.InvalidArgument, match="memory_budget"):
+        outcrop.MemoryBudget(1 << 20)
+    budget = outcrop.MemoryBudget(32 << 20)
+    assert budget.bytes == 32 << 20 and budget.usage()["total"] == 0
+    before = 0
+    with outcrop.Db(tmp_path / "a", memory_budget=budget) as a, outcrop.Db(tmp_path / "b", memory_budget=budget) as b:
+        for db in (a, b):
+            for i in range(1000):
+                db[b"%08d" % i] = b"v" * 1000
+            assert budget.usage()["memtables"] >= before + 1_000_000
+            before = budget.usage()["memtables"]
+        a.flush()
+        assert sum(1 for _ in a.items()) == 1000
+        usage = budget.usage()
+        assert usage["blocks"] > 0 and usage["tables"] > 0
+        assert usage["total"] == sum(usage.values()) - usage["total"] <= budget.bytes
+    # Objects of a closed database keep its memtables.
+    del a, b, db
+    gc.collect()
+    assert budget.usage()["memtables"] == 0
+    with pytest.raises(outcrop.InvalidArgument, match="contradicts memory_budget"):
+        outcrop.Db(tmp_path / "c", {"db_write_buffer_size": 1 << 20}, memory_budget=budget)
+
+
 def test_checkpoints_and_backups(db, fill, tmp_path):
     fill(db, 100)
     checkpoint = tmp_path / "checkpoint"

@@ -12,8 +12,13 @@ def join(key: bytes, existing: Optional[bytes], operands: List[bytes]) -> bytes:
 
 def names(directory: pathlib.Path) -> Iterator[str]:
     operator = outcrop.MergeOperator("example.join", join)
+    budget = outcrop.MemoryBudget(64 << 20)
+    used: int = budget.usage()["total"]
+    assert used <= budget.bytes
     options = {"write_buffer_size": 8 << 20, "compression": "kZSTD", "block_based_table_factory": {"block_size": 8192}}
-    with outcrop.Db(directory, options, ["users"], merge_operator=operator, transactions="pessimistic") as db:
+    with outcrop.Db(
+        directory, options, ["users"], merge_operator=operator, transactions="pessimistic", memory_budget=budget
+    ) as db:
         users: outcrop.ColumnFamily = db.column_family("users")
         users.update({b"7": b"ann"}, options=outcrop.WriteOptions(sync=True))
         with db.begin() as txn:

@@ -5,11 +5,11 @@ use crate::library::{compile, outcrop_library, reference};
 use std::path::Path;
 use std::process::Command;
 
-/// The output of the program when it is linked with `library`.
-fn run_with(library: &Path) -> String {
+/// The output of the program `source` when it is linked with `library`.
+fn run_with(source: &str, library: &Path) -> String {
     let dir = tempfile::tempdir().unwrap();
-    let program = dir.path().join("example");
-    compile("example.c", library, &program);
+    let program = dir.path().join("program");
+    compile(source, library, &program);
     let output = Command::new(&program)
         .arg(dir.path())
         .env("LD_LIBRARY_PATH", library.parent().unwrap())
@@ -23,11 +23,16 @@ fn run_with(library: &Path) -> String {
 
 #[test]
 fn a_c_program_finds_the_same_with_either_library() {
-    let ours = run_with(&outcrop_library());
+    let ours = run_with("example.c", &outcrop_library());
     // The header is that of this version; older libraries lack some of the functions.
     if let Some(path) = reference() {
-        let theirs = run_with(&path);
+        let theirs = run_with("example.c", &path);
         let differs = ours.lines().zip(theirs.lines()).find(|(ours, theirs)| ours != theirs);
         assert!(ours == theirs, "differs from RocksDB at (ours, theirs) {differs:?}");
     }
+}
+
+#[test]
+fn databases_of_a_c_program_share_a_budget_of_memory() {
+    run_with("budget.c", &outcrop_library());
 }

@@ -33,6 +33,7 @@ __all__ = [
     "MergeOperator",
     "BackupEngine",
     "SstFileWriter",
+    "MemoryBudget",
     "__version__",
 ]
 
@@ -151,6 +152,7 @@ class Db(ColumnFamily):
         loads: Optional[Callable[[bytes], Any]] = None,
         write_options: Optional[WriteOptions] = None,
         statistics: bool = False,
+        memory_budget: Optional[MemoryBudget] = None,
     ) -> Db: ...
     @property
     def path(self) -> Any: ...
@@ -401,3 +403,10 @@ class SstFileWriter:
     def __delitem__(self, key: _Key, /) -> None: ...
     def file_size(self) -> int: ...
     def finish(self) -> Dict[str, Any]: ...
+
+@final
+class MemoryBudget:
+    def __new__(cls, bytes: int) -> MemoryBudget: ...
+    @property
+    def bytes(self) -> int: ...
+    def usage(self) -> Dict[str, int]: ...
