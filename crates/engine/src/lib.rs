@@ -182,9 +182,10 @@ pub use compaction::requests::{CompactFilesOptions, RangeEnd, UserKeyRange};
 pub use db::Db;
 pub use events::info::{
     BlobFileAdditionInfo, BlobFileGarbageInfo, CompactionFileInfo, CompactionJobInfo, CompactionJobStats,
-    ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo, WriteStallInfo,
+    ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo, TableFileCreationInfo,
+    TableFileCreationStartedInfo, TableFileDeletionInfo, WriteStallInfo,
 };
-pub use events::reasons::{BackgroundErrorReason, CompactionReason, FlushReason};
+pub use events::reasons::{BackgroundErrorReason, CompactionReason, FlushReason, TableFileCreationReason};
 pub use features::export_import::{ExportedColumnFamily, ExportedFile, ImportColumnFamilyOptions};
 pub use features::ingest::IngestExternalFileOptions;
 pub use features::updates::UpdatesSince;

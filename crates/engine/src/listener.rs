@@ -8,7 +8,7 @@ use crate::core::Core;
 use crate::db::Db;
 use crate::events::info::{
     CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
-    WriteStallInfo,
+    TableFileCreationInfo, TableFileCreationStartedInfo, TableFileDeletionInfo, WriteStallInfo,
 };
 use crate::events::reasons::BackgroundErrorReason;
 use crate::events::{Event, EventSink};
@@ -25,8 +25,8 @@ use std::sync::{Arc, Weak};
 ///
 /// | callback | the line of writers |
 /// |---|---|
-/// | compactions and their parts, ingested files, damage | free |
-/// | flushes | free, or held by a caller that waits for this flush: a checkpoint, a backup or another freeze of the files that flushes first, an ingestion over keys in memory, [`Db::resume`] and the attempts to resume |
+/// | compactions and their parts, ingested files, removed tables, damage | free |
+/// | flushes, and tables as they are written | free, or held by a caller that waits for this flush: a checkpoint, a backup or another freeze of the files that flushes first, an ingestion over keys in memory, [`Db::resume`] and the attempts to resume |
 /// | [`EventListener::memtable_sealed`] | held |
 /// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | as of flushes where a flush or a compaction ends, mostly held elsewhere: in writes, syncs, ingestions, attempts to resume |
 ///
@@ -91,6 +91,22 @@ pub trait EventListener: Send + Sync {
     /// It has ended; nothing is installed before all parts have.
     fn subcompaction_completed(&self, part: &SubcompactionJobInfo) {
         let _ = part;
+    }
+
+    /// A flush or a compaction begins a table, on its thread. Not called for the tables that opening, repairing or ingesting makes.
+    fn table_file_creation_started(&self, table: &TableFileCreationStartedInfo) {
+        let _ = table;
+    }
+
+    /// The table is written, or `status` says why not. Nobody reads it yet: the job installs it later, or removes it if it fails.
+    fn table_file_created(&self, table: &TableFileCreationInfo) {
+        let _ = table;
+    }
+
+    /// A table that was part of the database, and that nobody holds any more, is removed, or `status` says why not. With an
+    /// [`SstFileManager`](crate::SstFileManager) that removes slowly: it is renamed, to be removed.
+    fn table_file_deleted(&self, table: &TableFileDeletionInfo) {
+        let _ = table;
     }
 
     /// A file was ingested and is visible. On the thread that ingests.
@@ -166,6 +182,9 @@ fn call(listener: &dyn EventListener, db: &Arc<Db>, event: &mut Event<'_>) {
         Event::CompactionCompleted(info) => listener.compaction_completed(db, info),
         Event::SubcompactionBegin(info) => listener.subcompaction_begin(info),
         Event::SubcompactionCompleted(info) => listener.subcompaction_completed(info),
+        Event::TableFileCreationStarted(info) => listener.table_file_creation_started(info),
+        Event::TableFileCreated(info) => listener.table_file_created(info),
+        Event::TableFileDeleted(info) => listener.table_file_deleted(info),
         Event::FileIngested(info) => listener.external_file_ingested(db, info),
         Event::BackgroundError(reason, status) => listener.background_error(*reason, status),
         Event::StallChanged(info) => listener.stall_conditions_changed(info),

@@ -9,6 +9,7 @@
 use crate::background::Background;
 use crate::context::DbContext;
 use crate::event_log::LogEvent;
+use crate::events::table_files;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::jobs::JobContext;
 use crate::space::Removal;
@@ -96,9 +97,9 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
     }
     wal_archive::purge(&jobs.ctx);
     let manifests = manifests.into_iter().map(|number| file_name::manifest(&jobs.ctx.path, number));
-    let mut obsolete: Vec<_> = manifests.collect();
+    let mut obsolete: Vec<_> = manifests.map(|path| (path, false)).collect();
     for file in &files {
-        obsolete.push(file.path(&jobs.ctx.path));
+        obsolete.push((file.path(&jobs.ctx.path), file.table_size.is_some()));
         if file.table_size.is_some() {
             jobs.ctx.tables.remove(file.number);
             LogEvent::new(&jobs.ctx, 0, "table_file_deletion")
@@ -111,10 +112,13 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
         let cached: HashSet<u64> = files.iter().map(|file| file.cache_file_id).collect();
         caches.iter().for_each(|cache| cache.erase_files(&cached));
     }
-    for path in obsolete {
+    for (path, is_table) in obsolete {
         // Each file takes milliseconds: short work does not wait for all of them.
         jobs.ctx.background.drop_windows();
-        remove(&jobs.ctx, &path);
+        let removed = remove(&jobs.ctx, &path);
+        if is_table {
+            table_files::removed(&jobs.ctx, path, removed.err());
+        }
     }
 }
 
@@ -130,7 +134,8 @@ pub fn drop_kept_wals(jobs: &JobContext) {
         state.recyclable_wals.split_off(asked)
     };
     for number in kept {
-        remove(&jobs.ctx, &file_name::wal(&jobs.ctx.wal_dir, number));
+        // LOG has the error.
+        let _ = remove(&jobs.ctx, &file_name::wal(&jobs.ctx.wal_dir, number));
     }
 }
 
@@ -156,22 +161,24 @@ pub fn remove_doubtful_outputs(versions: &VersionSet) {
     };
     for path in numbers.into_iter().filter(|number| !live.contains(number)).flat_map(names) {
         if versions.ctx.env.fs.exists(&path).unwrap_or(false) {
-            remove(&versions.ctx, &path);
+            let _ = remove(&versions.ctx, &path);
         }
     }
 }
 
-fn remove(ctx: &DbContext, path: &Path) {
+/// Gives the error that it has written to LOG.
+fn remove(ctx: &DbContext, path: &Path) -> Result<()> {
     let is_data = path.extension().is_some_and(|end| end == "sst" || end == "blob");
     let removed = match is_data {
         true => ctx.remove_dead_file(path),
         false => ctx.env.fs.remove_file(path).map(|()| Removal::Done),
     };
-    match removed {
+    match &removed {
         Ok(Removal::Done) => log_line!(ctx, "removed {}", path.display()),
         Ok(Removal::Later(trash)) => log_line!(ctx, "to be removed: {}", trash.display()),
         Err(error) => log_at!(ctx, LogLevel::Error, "could not remove {}: {error}", path.display()),
     }
+    removed.map(|_| ())
 }
 
 /// Numbers of the WALs that are not needed any more, but for those that are kept to be recycled.

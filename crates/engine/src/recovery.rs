@@ -678,7 +678,8 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, recovered: &mut Recovered, new_wal:
         if !cf.memtable.is_empty() {
             let reserve = || ctx.new_file_number();
             let memtable = cf.memtable.clone();
-            let written = write_l0(ctx, &cf.cf, &[&memtable], Default::default(), cf.next_epoch, &reserve)?;
+            let epoch = cf.next_epoch;
+            let written = write_l0(ctx, &cf.cf, &[&memtable], Default::default(), (epoch, 0), &reserve)?;
             cf.next_epoch += 1;
             log_line!(ctx, "[{}] recovered {} entries from WALs", cf.cf.name(), memtable.num_entries());
             let mut edit = VersionEdit::for_column_family(cf.cf.id());

@@ -12,7 +12,8 @@ use crate::tables;
 use jni_sys::{jlong, jobject, jvalue};
 use outcrop::{
     BackgroundErrorReason, CompactionJobInfo, Db, Error, EventListener, ExternalFileIngestionInfo,
-    FlushJobInfo, MemTableInfo, StallCondition, WriteStallInfo,
+    FlushJobInfo, MemTableInfo, StallCondition, TableFileCreationInfo, TableFileCreationStartedInfo,
+    TableFileDeletionInfo, WriteStallInfo,
 };
 use outcrop_capi::{rocksdb_compactionjobinfo_t, rocksdb_options_t};
 use std::ffi::CStr;
@@ -30,13 +31,14 @@ const MEMTABLE_SEALED: Callback = (7, c"onMemTableSealed", c"(Lorg/rocksdb/MemTa
 const FILE_INGESTED: Callback =
     (9, c"onExternalFileIngestedProxy", c"(JLorg/rocksdb/ExternalFileIngestionInfo;)V");
 const BACKGROUND_ERROR: Callback = (10, c"onBackgroundErrorProxy", c"(BLorg/rocksdb/Status;)V");
+const TABLE_DELETED: Callback = (2, c"onTableFileDeleted", c"(Lorg/rocksdb/TableFileDeletionInfo;)V");
+const TABLE_CREATED: Callback = (5, c"onTableFileCreated", c"(Lorg/rocksdb/TableFileCreationInfo;)V");
+const TABLE_STARTED: Callback =
+    (6, c"onTableFileCreationStarted", c"(Lorg/rocksdb/TableFileCreationBriefInfo;)V");
 const STALL_CHANGED: Callback = (11, c"onStallConditionsChanged", c"(Lorg/rocksdb/WriteStallInfo;)V");
 
 /// Callbacks that the engine has no event for.
-const WITHOUT_EVENT: [Callback; 6] = [
-    (2, c"onTableFileDeleted", c"(Lorg/rocksdb/TableFileDeletionInfo;)V"),
-    (5, c"onTableFileCreated", c"(Lorg/rocksdb/TableFileCreationInfo;)V"),
-    (6, c"onTableFileCreationStarted", c"(Lorg/rocksdb/TableFileCreationBriefInfo;)V"),
+const WITHOUT_EVENT: [Callback; 3] = [
     (8, c"onColumnFamilyHandleDeletionStarted", c"(Lorg/rocksdb/ColumnFamilyHandle;)V"),
     (20, c"onErrorRecoveryBegin", c"(Lorg/rocksdb/BackgroundErrorReason;Lorg/rocksdb/Status;)Z"),
     (21, c"onErrorRecoveryCompleted", c"(Lorg/rocksdb/Status;)V"),
@@ -55,6 +57,9 @@ pub(crate) struct JavaListener {
     file_ingested: Option<Method>,
     background_error: Option<Method>,
     stall_changed: Option<Method>,
+    table_started: Option<Method>,
+    table_created: Option<Method>,
+    table_deleted: Option<Method>,
 }
 
 /// All that live, so that those of options are found again.
@@ -94,6 +99,9 @@ pub(crate) fn create(env: Env, this: jobject, enabled: jlong) -> Answer<jlong> {
         file_ingested: method(FILE_INGESTED)?,
         background_error: method(BACKGROUND_ERROR)?,
         stall_changed: method(STALL_CHANGED)?,
+        table_started: method(TABLE_STARTED)?,
+        table_created: method(TABLE_CREATED)?,
+        table_deleted: method(TABLE_DELETED)?,
     });
     let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
     live.retain(|known| known.strong_count() > 0);
@@ -167,7 +175,61 @@ fn flush_info(env: Env, flush: &FlushJobInfo) -> Answer<jobject> {
     env.new_object("org/rocksdb/FlushJobInfo", signature, &arguments)
 }
 
+/// The last arguments of the constructors of both objects about a table's creation.
+fn creation(env: Env, table: &TableFileCreationStartedInfo) -> Answer<[jvalue; 5]> {
+    Ok([
+        jvalue { l: env.new_text(&table.db_path.to_string_lossy())? },
+        jvalue { l: env.new_text(&table.cf_name)? },
+        jvalue { l: env.new_text(&table.file_path.to_string_lossy())? },
+        jvalue { i: table.job_id },
+        jvalue { b: table.reason as i8 },
+    ])
+}
+
+/// An error, or OK.
+fn status_of(env: Env, error: Option<&Error>) -> Answer<jobject> {
+    let ok = Status { code: 0, subcode: 0, state: None };
+    env.new_status(&error.map_or(ok, |error| Status::parse(&error.to_string())))
+}
+
 impl EventListener for JavaListener {
+    fn table_file_creation_started(&self, table: &TableFileCreationStartedInfo) {
+        self.tell(self.table_started, |env| {
+            let class = "org/rocksdb/TableFileCreationBriefInfo";
+            let signature = "(Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;IB)V";
+            Ok(vec![jvalue { l: env.new_object(class, signature, &creation(env, table)?)? }])
+        });
+    }
+
+    fn table_file_created(&self, table: &TableFileCreationInfo) {
+        self.tell(self.table_created, |env| {
+            let own = [
+                jvalue { j: table.file_size as jlong },
+                jvalue { l: tables::properties(env, &table.properties)? },
+                jvalue { l: status_of(env, table.status.as_ref())? },
+            ];
+            let arguments = [&own[..], &creation(env, &table.started)?].concat();
+            let signature = "(JLorg/rocksdb/TableProperties;Lorg/rocksdb/Status;\
+                             Ljava/lang/String;Ljava/lang/String;Ljava/lang/String;IB)V";
+            let info = env.new_object("org/rocksdb/TableFileCreationInfo", signature, &arguments)?;
+            Ok(vec![jvalue { l: info }])
+        });
+    }
+
+    fn table_file_deleted(&self, table: &TableFileDeletionInfo) {
+        self.tell(self.table_deleted, |env| {
+            let arguments = [
+                jvalue { l: env.new_text(&table.db_path.to_string_lossy())? },
+                jvalue { l: env.new_text(&table.file_path.to_string_lossy())? },
+                jvalue { i: table.job_id },
+                jvalue { l: status_of(env, table.status.as_ref())? },
+            ];
+            let signature = "(Ljava/lang/String;Ljava/lang/String;ILorg/rocksdb/Status;)V";
+            let info = env.new_object("org/rocksdb/TableFileDeletionInfo", signature, &arguments)?;
+            Ok(vec![jvalue { l: info }])
+        });
+    }
+
     fn flush_begin(&self, db: &Arc<Db>, flush: &FlushJobInfo) {
         self.tell_of(self.flush_begin, db, |env| flush_info(env, flush));
     }
@@ -208,8 +270,7 @@ impl EventListener for JavaListener {
 
     fn background_error(&self, reason: BackgroundErrorReason, status: &mut Option<Error>) {
         self.tell(self.background_error, |env| {
-            let text = status.as_ref().map_or_else(|| "OK".into(), ToString::to_string);
-            let status = env.new_status(&Status::parse(&text))?;
+            let status = status_of(env, status.as_ref())?;
             Ok(vec![jvalue { b: reason as i8 }, jvalue { l: status }])
         });
     }

@@ -18,6 +18,7 @@ use outcrop_manifest::TableFile;
 use outcrop_options::derive;
 use outcrop_table::{Loading, TableIterOptions};
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 
 /// The part of the inputs in `range`, without the entries that no reader at `snapshots` can see.
 pub fn compaction_stream(
@@ -114,6 +115,8 @@ pub fn output_plan(ctx: &DbContext, job: &CompactionJob) -> OutputPlan {
         partitioner: job.partitioner(),
         canceled: job.canceled.clone(),
         write_times: write_times(&options),
+        // Relaxed: this thread, or the one that started it, gave it.
+        job_id: job.job_id.load(Ordering::Relaxed),
     }
 }
 

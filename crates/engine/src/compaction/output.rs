@@ -8,6 +8,8 @@ use super::stream::CompactionStream;
 use crate::collectors::Collectors;
 use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
+use crate::events::reasons::TableFileCreationReason;
+use crate::events::table_files::ReportedTable;
 use crate::file_checksum::{FileChecksum, WrittenChecksum, while_written};
 use crate::info_log::{LogLevel, log_at};
 use crate::partitioner::SstPartitioner;
@@ -22,7 +24,7 @@ use outcrop_env::{DirectIo, OpenWrite, WriteTimes};
 use outcrop_manifest::{BlobFile, FileNumber, Garbage, TableFile, Version, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
 use outcrop_options::{BlockBasedTableOptions, ColumnFamilyOptions, CompressionOptions, CompressionType};
-use outcrop_table::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableWriter, TableWriterOptions};
+use outcrop_table::{NEWEST_TIMESTAMP, OLDEST_TIMESTAMP, TableProperties, TableWriter, TableWriterOptions};
 use std::cmp::Ordering;
 use std::collections::VecDeque;
 use std::path::Path;
@@ -67,6 +69,8 @@ pub struct OutputPlan {
     pub canceled: Option<Arc<AtomicBool>>,
     /// Where the times of writing files are added, if the options ask for them.
     pub write_times: Option<Arc<WriteTimes>>,
+    /// The number of the job, for listeners.
+    pub job_id: i32,
 }
 
 /// Where a job over column family `options` has the times of its file calls added, if they are asked for.
@@ -153,13 +157,29 @@ const ROWS_PER_LOOK: u32 = 256;
 fn write_entries(
     ctx: &DbContext,
     cf: &ColumnFamily,
-    mut plan: OutputPlan,
+    plan: OutputPlan,
     stream: &mut CompactionStream,
     reserve: ReserveFile<'_>,
     blobs: &mut BlobOutput<'_>,
 ) -> Result<Vec<TableFile>> {
-    let mut done = Vec::new();
     let mut open: Option<OpenTable> = None;
+    let written = write_cut(ctx, cf, plan, stream, reserve, (blobs, &mut open));
+    if let (Err(error), Some(told)) = (&written, open.and_then(|table| table.told)) {
+        told.ended(ctx, Err(error.clone()));
+    }
+    written
+}
+
+/// The same; a table that is not ended stays in `open`.
+fn write_cut(
+    ctx: &DbContext,
+    cf: &ColumnFamily,
+    mut plan: OutputPlan,
+    stream: &mut CompactionStream,
+    reserve: ReserveFile<'_>,
+    (blobs, open): (&mut BlobOutput<'_>, &mut Option<OpenTable>),
+) -> Result<Vec<TableFile>> {
+    let mut done = Vec::new();
     let mut last_user_key: Vec<u8> = Vec::new();
     let mut ranges = RangeOutput::new(stream.kept_tombstones());
     // A flush is not given up: its entries may be in no WAL.
@@ -172,7 +192,7 @@ fn write_entries(
             check_wanted(plan.canceled.as_deref())?;
         }
         let key = stream.key();
-        if let Some(table) = &open {
+        if let Some(table) = &*open {
             let new_key = !cf.rows.same(user_key(key), &last_user_key);
             if new_key && should_cut(&mut plan, &cf.comparator, table, &last_user_key, key) {
                 let mut table = open.take().expect("checked above");
@@ -180,7 +200,7 @@ fn write_entries(
                 done.push(table.finish(ctx, cf, &plan)?);
             }
         }
-        let table = match &mut open {
+        let table = match open {
             Some(table) => table,
             None => {
                 if let Some(cuts) = &mut plan.grandparents {
@@ -194,9 +214,9 @@ fn write_entries(
         last_user_key.extend_from_slice(user_key(key));
     }
     if open.is_none() && !ranges.is_done() {
-        open = Some(OpenTable::create(ctx, cf, &plan, reserve())?);
+        *open = Some(OpenTable::create(ctx, cf, &plan, reserve())?);
     }
-    if let Some(mut table) = open {
+    if let Some(mut table) = open.take() {
         ranges.write_until(&cf.comparator, &mut table, None);
         done.push(table.finish(ctx, cf, &plan)?);
     }
@@ -279,6 +299,8 @@ struct OpenTable {
     checksum: Option<WrittenChecksum>,
     /// Its memory, if a cache is charged for it, and the part of that which does not grow.
     charge: Option<(Charge, usize)>,
+    /// Listeners were told that it begins.
+    told: Option<ReportedTable>,
 }
 
 /// Memory of a table that is written, beside the buffer of its file: blocks, and the state of their compression. An estimate.
@@ -324,7 +346,16 @@ impl OpenTable {
             ahead: None,
         };
         let path = file_name::table(plan.dir.as_deref().unwrap_or(&ctx.path), number);
-        let mut file = ctx.env.fs.create(&path, options)?;
+        let reason =
+            if plan.level < 0 { TableFileCreationReason::Flush } else { TableFileCreationReason::Compaction };
+        let told = ReportedTable::begin(ctx, cf, &path, (plan.job_id, reason));
+        let mut file = match ctx.env.fs.create(&path, options) {
+            Ok(file) => file,
+            Err(error) => {
+                told.into_iter().for_each(|told| told.ended(ctx, Err(error.clone())));
+                return Err(error);
+            }
+        };
         if let Some(times) = &plan.write_times {
             file.measure(times);
         }
@@ -373,6 +404,7 @@ impl OpenTable {
             collectors,
             checksum,
             charge,
+            told,
         })
     }
 
@@ -461,6 +493,21 @@ impl OpenTable {
     }
 
     fn finish(mut self, ctx: &DbContext, cf: &ColumnFamily, plan: &OutputPlan) -> Result<TableFile> {
+        let told = self.told.take();
+        let finished = self.end(ctx, cf, plan);
+        if let Some(told) = told {
+            let made = finished.as_ref().map(|(file, properties)| (file.size, properties.clone()));
+            told.ended(ctx, made.map_err(Clone::clone));
+        }
+        finished.map(|(file, _)| file)
+    }
+
+    fn end(
+        mut self,
+        ctx: &DbContext,
+        cf: &ColumnFamily,
+        plan: &OutputPlan,
+    ) -> Result<(TableFile, TableProperties)> {
         let collectors = self.collectors.take();
         let collected = collectors.map(|collectors| collectors.finish(&mut self.writer)).unwrap_or_default();
         for failure in &collected.failures {
@@ -502,7 +549,7 @@ impl OpenTable {
         if let Some(written) = self.written {
             compare(ctx, cf, &file, written)?;
         }
-        Ok(file)
+        Ok((file, summary.properties))
     }
 }
 

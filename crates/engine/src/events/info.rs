@@ -2,7 +2,7 @@
 //!
 //! Source: RocksDB `include/rocksdb/listener.h`, `include/rocksdb/compaction_job_stats.h`.
 
-use super::reasons::{CompactionReason, FlushReason};
+use super::reasons::{CompactionReason, FlushReason, TableFileCreationReason};
 use crate::write::stall_condition::StallCondition;
 use outcrop_base::{CfId, Error, SeqNum};
 use outcrop_options::CompressionType;
@@ -322,4 +322,69 @@ pub struct WriteStallInfo {
     pub current: StallCondition,
     /// Before.
     pub previous: StallCondition,
+}
+
+/// A table that is about to be written.
+///
+/// ```
+/// use outcrop::{TableFileCreationReason, TableFileCreationStartedInfo};
+///
+/// fn is_of_flush(table: &TableFileCreationStartedInfo) -> bool {
+///     table.reason == TableFileCreationReason::Flush
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TableFileCreationStartedInfo {
+    /// The database's directory.
+    pub db_path: PathBuf,
+    /// Name of the column family.
+    pub cf_name: String,
+    /// The table.
+    pub file_path: PathBuf,
+    /// Number of the job.
+    pub job_id: i32,
+    /// Why.
+    pub reason: TableFileCreationReason,
+}
+
+/// A table that was written, or was to be.
+///
+/// ```
+/// use outcrop::TableFileCreationInfo;
+///
+/// fn entries(table: &TableFileCreationInfo) -> Option<u64> {
+///     table.status.is_none().then_some(table.properties.num_entries)
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TableFileCreationInfo {
+    /// As it was told when it began.
+    pub started: TableFileCreationStartedInfo,
+    /// Its size in bytes; 0 if it failed.
+    pub file_size: u64,
+    /// Its properties; empty if it failed.
+    pub properties: Arc<TableProperties>,
+    /// Why it failed.
+    pub status: Option<Error>,
+}
+
+/// A table that is removed.
+///
+/// ```
+/// use outcrop::TableFileDeletionInfo;
+///
+/// fn is_left_behind(table: &TableFileDeletionInfo) -> bool {
+///     table.status.is_some()
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct TableFileDeletionInfo {
+    /// The database's directory.
+    pub db_path: PathBuf,
+    /// The table.
+    pub file_path: PathBuf,
+    /// Number of the job; 0: of none.
+    pub job_id: i32,
+    /// Why it is still there.
+    pub status: Option<Error>,
 }

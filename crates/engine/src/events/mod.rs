@@ -14,6 +14,7 @@ pub mod flush;
 pub mod info;
 pub mod reasons;
 pub mod sink;
+pub mod table_files;
 
 use crate::context::DbContext;
 use info::WriteStallInfo;

@@ -35,6 +35,23 @@ pub enum FlushReason {
     MemtableMaxRangeDeletions = 15,
 }
 
+/// Why a table is written. The numbers are RocksDB's.
+///
+/// ```
+/// assert_eq!(outcrop::TableFileCreationReason::Compaction as u32, 1);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u32)]
+pub enum TableFileCreationReason {
+    /// Memtables are written.
+    Flush = 0,
+    /// Tables are merged.
+    Compaction = 1,
+    /// None of the others.
+    #[default]
+    Misc = 3,
+}
+
 /// Why tables are compacted. The numbers are RocksDB's.
 ///
 /// ```

@@ -2,7 +2,7 @@
 
 use super::info::{
     CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
-    WriteStallInfo,
+    TableFileCreationInfo, TableFileCreationStartedInfo, TableFileDeletionInfo, WriteStallInfo,
 };
 use super::reasons::BackgroundErrorReason;
 use crate::scrub::options::DamageInfo;
@@ -25,6 +25,12 @@ pub enum Event<'a> {
     SubcompactionBegin(&'a SubcompactionJobInfo),
     /// It has ended.
     SubcompactionCompleted(&'a SubcompactionJobInfo),
+    /// A table is about to be written.
+    TableFileCreationStarted(&'a TableFileCreationStartedInfo),
+    /// It was written, or could not be; it is not installed yet.
+    TableFileCreated(&'a TableFileCreationInfo),
+    /// A table that no version has is removed.
+    TableFileDeleted(&'a TableFileDeletionInfo),
     /// A file was ingested.
     FileIngested(&'a ExternalFileIngestionInfo),
     /// An error that no caller can answer for; taken away, it stops nothing.

@@ -118,7 +118,8 @@ fn write_part(
     let first = Cell::new(Some(number));
     let reserve = || first.take().unwrap_or_else(|| outputs.reserve());
     let snapshots = jobs.snapshots.live();
-    let written = write_l0(&jobs.ctx, &part.cf, &memtables, snapshots, part.epoch, &reserve)?;
+    let written =
+        write_l0(&jobs.ctx, &part.cf, &memtables, snapshots, (part.epoch, job_id as i32), &reserve)?;
     let bytes = written.bytes();
     for table in &written.tables {
         event_log::table_created(&jobs.ctx, job_id, part.cf.name(), table.number.0, table.size);
@@ -296,7 +297,7 @@ pub fn write_l0(
     cf: &Arc<ColumnFamily>,
     memtables: &[&Arc<MemTable>],
     snapshots: LiveSnapshots,
-    epoch: u64,
+    (epoch, job_id): (u64, i32),
     reserve: &dyn Fn() -> FileNumber,
 ) -> Result<FlushedFiles> {
     let sources = memtables.iter().map(|memtable| Source::Mem(memtable.iter())).collect();
@@ -329,6 +330,7 @@ pub fn write_l0(
         partitioner: None,
         canceled: None,
         write_times: times.clone(),
+        job_id,
     };
     let outputs = write_tables(ctx, cf, plan, &mut stream, reserve)?;
     let write_nanos = times.map(|times| times.nanos());

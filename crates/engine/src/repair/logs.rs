@@ -193,7 +193,7 @@ impl Conversion<'_> {
             }
             let entries = memtable.num_entries();
             let reserve = || self.outputs.reserve();
-            let written = write_l0(self.ctx, &family.cf, &[&memtable], Default::default(), 0, &reserve)?;
+            let written = write_l0(self.ctx, &family.cf, &[&memtable], Default::default(), (0, 0), &reserve)?;
             report.recovered += entries;
             for table in &written.tables {
                 log_line!(self.ctx, "Log #{}: {entries} ops saved to Table #{} OK", wal.0, table.number.0);

@@ -204,6 +204,7 @@ impl<'a> Tables<'a> {
             partitioner: None,
             canceled: None,
             write_times: None,
+            job_id: 0,
         };
         let (source, blobs) = ((self.from, &self.ctx.env), &mut self.blobs);
         let of = (opened.family, &cf.comparator);
