@@ -230,7 +230,7 @@ pub use repair::report::{MovedFile, RepairReport, RepairedFamily, RepairedWal, S
 pub use repair::salvage::report::{DoubtfulRange, SalvageReport, SalvagedFile};
 pub use repair::salvage::{SalvageOptions, SalvageProgress};
 pub use scrub::options::{DamageInfo, ScrubOptions, ScrubProgress};
-pub use snapshots::Snapshot;
+pub use snapshots::{Snapshot, WeakSnapshot};
 pub use sst_file_manager::SstFileManager;
 pub use sst_file_reader::{SstFileCursor, SstFileReader};
 pub use sst_file_writer::{ExternalFileInfo, SstFileWriter};

@@ -64,13 +64,20 @@ impl PreparedTransactions {
     }
 
     /// Those that no transaction object has in hand; they are in hand from here on.
-    pub fn take_over(&mut self) -> Vec<(Vec<u8>, Arc<WriteBatch>)> {
+    pub fn take_over(&mut self) -> Vec<(Vec<u8>, FileNumber, Arc<WriteBatch>)> {
         let free = self.waiting.iter_mut().filter(|(_, prepared)| !prepared.owned);
         free.map(|(name, prepared)| {
             prepared.owned = true;
-            (name.clone(), prepared.writes.clone())
+            (name.clone(), prepared.wal, prepared.writes.clone())
         })
         .collect()
+    }
+
+    /// The same for `name` alone, if it is one of them.
+    pub fn take_over_one(&mut self, name: &[u8]) -> Option<(FileNumber, Arc<WriteBatch>)> {
+        let prepared = self.waiting.get_mut(name).filter(|prepared| !prepared.owned)?;
+        prepared.owned = true;
+        Some((prepared.wal, prepared.writes.clone()))
     }
 
     /// No transaction object has `name` in hand any more.

@@ -3,8 +3,8 @@
 use outcrop_base::{Error, Result, SeqNum};
 use parking_lot::Mutex;
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Weak};
 
 /// The live snapshots of a database: when each was taken, by the sequence number it holds.
 #[derive(Debug, Default)]
@@ -49,6 +49,36 @@ pub struct Snapshot {
     held: Arc<Held>,
 }
 
+/// Finds a [`Snapshot`] as long as somebody else holds it, and keeps nothing: for callers that hand out names of snapshots which others
+/// own, such as those of transactions.
+///
+/// ```
+/// # use outcrop::{Db, Env};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// let snapshot = db.snapshot();
+/// let name = snapshot.downgrade();
+/// assert_eq!(name.upgrade().map(|found| found.sequence()), Some(snapshot.sequence()));
+/// drop(snapshot);
+/// assert!(name.upgrade().is_none());
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct WeakSnapshot {
+    held: Weak<Held>,
+}
+
+impl WeakSnapshot {
+    /// The snapshot; `None` once the last clone of it was dropped.
+    pub fn upgrade(&self) -> Option<Snapshot> {
+        self.held.upgrade().map(|held| Snapshot { held })
+    }
+
+    /// Whether it is a name of `snapshot`, and not of another at the same moment.
+    pub fn is_of(&self, snapshot: &Snapshot) -> bool {
+        std::ptr::eq(self.held.as_ptr(), Arc::as_ptr(&snapshot.held))
+    }
+}
+
 /// A number in the list, until this is dropped or released.
 #[derive(Debug)]
 struct Held {
@@ -63,6 +93,11 @@ impl Snapshot {
     /// The last write the snapshot sees.
     pub fn sequence(&self) -> SeqNum {
         self.held.seq
+    }
+
+    /// A name for the snapshot that does not keep it.
+    pub fn downgrade(&self) -> WeakSnapshot {
+        WeakSnapshot { held: Arc::downgrade(&self.held) }
     }
 
     /// Ends the snapshot for all its clones: for callers that cannot know where these are, such as the C API. Iterators that read at

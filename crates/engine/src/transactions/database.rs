@@ -13,7 +13,7 @@ use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
 use crate::forms::shorter_forms;
 use crate::write::options::WriteOptions;
-use outcrop_base::{CfId, Error, Result};
+use outcrop_base::{CfId, Error, FileNumber, Result};
 use outcrop_options::kept;
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -129,7 +129,8 @@ impl TransactionDb {
     pub fn prepared_transactions(&self) -> Result<Vec<Transaction>> {
         let versions = &self.shared.db.core().versions;
         let found = versions.state.lock().prepared.take_over();
-        let rebuilt: Vec<_> = found.iter().map(|(name, writes)| (name, self.rebuild(name, writes))).collect();
+        let rebuilt: Vec<_> =
+            found.iter().map(|(name, wal, writes)| (name, self.rebuild(name, *wal, writes))).collect();
         if rebuilt.iter().any(|(_, transaction)| transaction.is_err()) {
             let failed = rebuilt.iter().filter(|(_, transaction)| transaction.is_err());
             let mut state = versions.state.lock();
@@ -139,7 +140,22 @@ impl TransactionDb {
         rebuilt.into_iter().map(|(_, transaction)| transaction).collect()
     }
 
-    fn rebuild(&self, name: &[u8], writes: &WriteBatch) -> Result<Transaction> {
+    /// The one of [`TransactionDb::prepared_transactions`] with this name; `None` if there is none, or somebody has it in hand.
+    ///
+    /// # Errors
+    /// Corruption if its writes make no sense; then it is still there for the next call.
+    pub fn prepared_transaction(&self, name: impl AsRef<[u8]>) -> Result<Option<Transaction>> {
+        let (name, versions) = (name.as_ref(), &self.shared.db.core().versions);
+        let found = versions.state.lock().prepared.take_over_one(name);
+        let Some((wal, writes)) = found else { return Ok(None) };
+        let rebuilt = self.rebuild(name, wal, &writes);
+        if rebuilt.is_err() {
+            versions.state.lock().prepared.leave(name);
+        }
+        rebuilt.map(Some)
+    }
+
+    fn rebuild(&self, name: &[u8], wal: FileNumber, writes: &WriteBatch) -> Result<Transaction> {
         let options = TransactionOptions { skip_concurrency_control: true, ..TransactionOptions::default() };
         let write_options = WriteOptions { sync: true, ..WriteOptions::default() };
         let mut transaction = self.begin_with(&write_options, &options);
@@ -152,6 +168,7 @@ impl TransactionDb {
             }
         }
         transaction.rebuild_from(&known)?;
+        transaction.log_number = wal.0;
         transaction.owner.set_state(TransactionState::Prepared);
         Ok(transaction)
     }
@@ -319,6 +336,11 @@ impl TransactionDb {
         self.shared.locks.locks()
     }
 
+    /// Remembers `count` deadlocks from here on, in place of `max_num_deadlocks` of the options; the oldest beyond that are forgotten.
+    pub fn set_deadlock_buffer_size(&self, count: usize) {
+        self.shared.locks.set_deadlock_buffer_size(count);
+    }
+
     /// The deadlocks that are remembered, the last one first.
     pub fn deadlocks(&self) -> Vec<Deadlock> {
         self.shared.locks.deadlocks()
@@ -351,5 +373,46 @@ impl<'l> HeldKeys<'l> {
 impl Drop for HeldKeys<'_> {
     fn drop(&mut self) {
         self.keys.iter().for_each(|(cf, key)| self.locks.unlock(&self.owner, *cf, key));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use outcrop_env::Env;
+
+    #[test]
+    fn a_prepared_transaction_is_found_by_its_name_unless_somebody_has_it() {
+        let env = Env::memory();
+        let open = || {
+            let builder = Db::builder("/db").env(env.clone()).create_if_missing(true);
+            TransactionDb::open_with(builder, TransactionDbOptions::default()).unwrap()
+        };
+        let db = open();
+        let mut txn = db.begin();
+        txn.set_name("one").unwrap();
+        txn.put("a", "1").unwrap();
+        assert_eq!(txn.log_number(), 0);
+        txn.prepare().unwrap();
+        let wal = txn.log_number();
+        assert!(wal > 0);
+        txn.set_log_number(7);
+        assert_eq!(txn.log_number(), 7);
+        assert!(db.prepared_transaction("one").unwrap().is_none(), "it is in hand");
+        drop(txn);
+        assert!(db.prepared_transaction("two").unwrap().is_none());
+        let found = db.prepared_transaction("one").unwrap().unwrap();
+        assert_eq!((found.name(), found.log_number()), (&b"one"[..], wal));
+        assert!(db.prepared_transactions().unwrap().is_empty(), "it is in hand again");
+        drop(found);
+        drop(db);
+        let db = open();
+        let mut found = db.prepared_transaction("one").unwrap().unwrap();
+        assert!(found.log_number() > 0);
+        found.commit().unwrap();
+        assert_eq!(db.db().get("a").unwrap().as_deref(), Some(&b"1"[..]));
+        assert!(db.prepared_transaction("one").unwrap().is_none());
+        found.reinitialize();
+        assert_eq!(found.log_number(), 0);
     }
 }

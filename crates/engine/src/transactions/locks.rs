@@ -273,7 +273,7 @@ impl LockManager {
             clock,
             families: RwLock::default(),
             expirable: Mutex::default(),
-            waits: Mutex::default(),
+            waits: Mutex::new(Waits::new(options.max_num_deadlocks)),
         }
     }
 
@@ -375,7 +375,7 @@ impl LockManager {
                 exclusive: request.exclusive,
             };
             let now = self.clock.now_micros() / 1_000_000;
-            if self.waits.lock().begin(step, holders, depth, self.options.max_num_deadlocks, now) {
+            if self.waits.lock().begin(step, holders, depth, now) {
                 return Err(Error::new(ErrorKind::Busy, "Deadlock"));
             }
         }
@@ -476,6 +476,11 @@ impl LockManager {
         }
         infos.sort_by(|a, b| (a.column_family, &a.key).cmp(&(b.column_family, &b.key)));
         infos
+    }
+
+    /// Remembers `count` deadlocks from here on.
+    pub fn set_deadlock_buffer_size(&self, count: usize) {
+        self.waits.lock().keep(count);
     }
 
     /// The deadlocks that are remembered, the last one first.

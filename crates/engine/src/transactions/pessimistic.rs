@@ -183,7 +183,7 @@ impl Transaction {
         let core = self.db.core();
         let writes = Arc::new(self.batch.batch().clone());
         check_batch(core, &writes, &self.write_options)?;
-        core.commit.prepare(&self.write_options, &self.name, &writes)?;
+        self.log_number = core.commit.prepare(&self.write_options, &self.name, &writes)?.0;
         self.owner.set_state(State::Prepared);
         Ok(())
     }

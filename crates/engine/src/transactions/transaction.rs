@@ -150,6 +150,8 @@ pub struct Transaction {
     pub(super) lock_timeout: i64,
     pub(super) skip_concurrency_control: bool,
     pub(super) skip_prepare: bool,
+    /// See [`Transaction::log_number`].
+    pub(super) log_number: u64,
     /// A snapshot is to be taken before the next key is touched.
     wanted: Option<Option<SnapshotNotifier>>,
     save_points: Vec<SavePoint>,
@@ -181,6 +183,7 @@ impl Transaction {
             lock_timeout: 0,
             skip_concurrency_control: false,
             skip_prepare: true,
+            log_number: 0,
             wanted: None,
             save_points: Vec::new(),
             counts: OperationCounts::default(),
@@ -205,6 +208,21 @@ impl Transaction {
     /// Its number; no other of this process has it. 0 for optimistic transactions.
     pub fn id(&self) -> u64 {
         self.owner.id
+    }
+
+    /// The database that it is of.
+    pub fn database(&self) -> &Arc<Db> {
+        &self.db
+    }
+
+    /// The number of the WAL that it was prepared in, or what [`Transaction::set_log_number`] said since; 0 if neither was.
+    pub fn log_number(&self) -> u64 {
+        self.log_number
+    }
+
+    /// Sets what [`Transaction::log_number`] gives, and nothing else: which WALs are kept does not depend on it.
+    pub fn set_log_number(&mut self, number: u64) {
+        self.log_number = number;
     }
 
     /// The name it was given; empty without.
@@ -448,6 +466,7 @@ impl Transaction {
         self.clear();
         self.clear_snapshot();
         self.name.clear();
+        self.log_number = 0;
         self.owner = owner;
         self.indexing = true;
         self.write_options = *write_options;

@@ -66,19 +66,19 @@ pub struct Waits {
     waited_for: HashMap<u64, usize>,
     /// Found last first.
     deadlocks: VecDeque<Deadlock>,
+    /// How many of them are remembered.
+    kept: usize,
 }
 
 impl Waits {
+    /// Nobody waits; `kept` deadlocks will be remembered.
+    pub fn new(kept: usize) -> Waits {
+        Waits { kept, ..Waits::default() }
+    }
+
     /// Takes note that the transaction of `step` waits for the holders `on`; true, and nothing is noted but the deadlock, if
-    /// that would be one. `depth` limits the search, `kept` the deadlocks that are remembered.
-    pub fn begin(
-        &mut self,
-        step: DeadlockStep,
-        on: &[u64],
-        depth: usize,
-        kept: usize,
-        now_seconds: u64,
-    ) -> bool {
+    /// that would be one. `depth` limits the search.
+    pub fn begin(&mut self, step: DeadlockStep, on: &[u64], depth: usize, now_seconds: u64) -> bool {
         let own = step.transaction;
         self.waiting.insert(own, Wait { on: on.to_vec(), step });
         for holder in on {
@@ -93,7 +93,7 @@ impl Waits {
             steps,
             found_seconds: now_seconds,
         });
-        self.deadlocks.truncate(kept);
+        self.deadlocks.truncate(self.kept);
         self.end(own);
         true
     }
@@ -109,6 +109,12 @@ impl Waits {
                 }
             }
         }
+    }
+
+    /// Remembers `count` deadlocks from here on; the oldest beyond that are forgotten.
+    pub fn keep(&mut self, count: usize) {
+        self.kept = count;
+        self.deadlocks.truncate(count);
     }
 
     /// The deadlocks that are remembered, the last one first.
@@ -153,7 +159,7 @@ mod tests {
     fn begin(waits: &mut Waits, who: u64, on: &[u64], depth: usize) -> bool {
         let step =
             DeadlockStep { transaction: who, column_family: CfId(0), key: vec![who as u8], exclusive: true };
-        waits.begin(step, on, depth, 2, 7)
+        waits.begin(step, on, depth, 7)
     }
 
     fn found(waits: &Waits) -> Vec<u64> {
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn rings_of_any_length_are_found_with_their_path() {
         for length in 2..10 {
-            let mut waits = Waits::default();
+            let mut waits = Waits::new(2);
             for who in 1..length {
                 assert!(!begin(&mut waits, who, &[who + 1], 50));
             }
@@ -176,7 +182,7 @@ mod tests {
 
     #[test]
     fn shared_holders_are_all_looked_at() {
-        let mut waits = Waits::default();
+        let mut waits = Waits::new(2);
         assert!(!begin(&mut waits, 1, &[2, 3], 50));
         assert!(!begin(&mut waits, 3, &[4, 5], 50));
         assert!(begin(&mut waits, 5, &[9, 1], 50));
@@ -185,7 +191,7 @@ mod tests {
 
     #[test]
     fn a_search_beyond_its_depth_is_taken_for_a_deadlock() {
-        let mut waits = Waits::default();
+        let mut waits = Waits::new(2);
         for who in 1..8 {
             begin(&mut waits, who, &[who + 1], 50);
         }
@@ -194,11 +200,16 @@ mod tests {
         assert!(begin(&mut waits, 8, &[1], 50));
         assert!(begin(&mut waits, 8, &[1], 50));
         assert_eq!(waits.deadlocks().len(), 2, "only so many are remembered");
+        waits.keep(1);
+        assert_eq!(waits.deadlocks().len(), 1, "fewer at once");
+        waits.keep(3);
+        (0..4).for_each(|_| assert!(begin(&mut waits, 8, &[1], 50)));
+        assert_eq!(waits.deadlocks().len(), 3, "and more as they are found");
     }
 
     #[test]
     fn whoever_ended_waiting_is_in_no_circle() {
-        let mut waits = Waits::default();
+        let mut waits = Waits::new(2);
         begin(&mut waits, 1, &[2], 50);
         waits.end(1);
         assert!(!begin(&mut waits, 2, &[1], 50));

@@ -22,12 +22,17 @@ use std::sync::Arc;
 
 impl CommitPipeline {
     /// Writes down that the transaction `name` will write `writes`, if it is committed. On return that survives a crash of the
-    /// process; with `options.sync` one of the machine.
+    /// process; with `options.sync` one of the machine. Gives the WAL that it is in.
     ///
     /// # Errors
     /// As [`CommitPipeline::write`], of which `low_pri` is one reason; InvalidArgument if something of that name is prepared and
     /// not decided.
-    pub fn prepare(&self, options: &WriteOptions, name: &[u8], writes: &Arc<WriteBatch>) -> Result<()> {
+    pub fn prepare(
+        &self,
+        options: &WriteOptions,
+        name: &[u8],
+        writes: &Arc<WriteBatch>,
+    ) -> Result<FileNumber> {
         // A batch that is in no WAL is not prepared.
         let options = WriteOptions { disable_wal: false, ..*options };
         let mut record = codec::prepared_record(writes, name);
@@ -38,8 +43,9 @@ impl CommitPipeline {
             record[..8].copy_from_slice(&core.last_seq.plus(1).0.to_le_bytes());
             self.log_group(core, &options, &record, &[], 0, Watch::from(&self.ctx.monitor.begin()).into())?;
             let mut state = self.versions.state.lock();
-            state.prepared.add(name, core.wal.number(), writes.clone());
-            Ok(())
+            let wal = core.wal.number();
+            state.prepared.add(name, wal, writes.clone());
+            Ok(wal)
         })
     }
 
