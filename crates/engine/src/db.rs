@@ -3,6 +3,7 @@
 //! Here: its parts, its column families, its end. Opening: `builder.rs`. The rest by subject: `db/writes.rs`, `db/reads.rs`,
 //! `db/scans.rs`, `db/maintenance.rs`; facts about its files: `inspect.rs`.
 
+mod clip;
 mod maintenance;
 mod reads;
 mod scans;

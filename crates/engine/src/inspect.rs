@@ -19,7 +19,7 @@ use crate::table_cache::TableCache;
 use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::{Error, Result, ValueType};
 use outcrop_env::scheduler::Lane;
-use outcrop_env::{Access, DirectIo, OpenRead};
+use outcrop_env::{Access, DirectIo, Env, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{Ticker, Watch};
@@ -97,7 +97,26 @@ impl Default for SizeApproximation {
     }
 }
 
-/// Totals since the database was opened.
+/// The part of a range that is in memtables: see [`Db::approximate_memtable_stats_cf`].
+///
+/// ```
+/// # use outcrop::{Db, Env, MemTableStats};
+/// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+/// db.put("apple", "red")?;
+/// db.delete("pear")?;
+/// let stats = db.approximate_memtable_stats_cf(db.default_column_family(), b"a", b"b")?;
+/// assert!(matches!(stats, MemTableStats { entries: 1, bytes: 8.. }));
+/// # outcrop::Result::Ok(())
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MemTableStats {
+    /// Entries: each version of a key, deletions included.
+    pub entries: u64,
+    /// Bytes of their keys and values.
+    pub bytes: u64,
+}
+
+/// Totals since the database was opened, or since [`Db::reset_stats`].
 ///
 /// ```
 /// # use outcrop::{Db, Env};
@@ -259,6 +278,11 @@ impl Db {
         Ok(found)
     }
 
+    /// The environment that it was opened with.
+    pub fn env(&self) -> &Env {
+        &self.core().ctx.env
+    }
+
     /// How many levels the default column family has.
     pub fn num_levels(&self) -> usize {
         self.num_levels_cf(self.default_column_family())
@@ -293,6 +317,36 @@ impl Db {
             .iter()
             .map(|(begin, end)| approximate_size(&self.core().ctx.tables, &view, cf, begin, end, what))
             .collect()
+    }
+
+    /// Counts the entries that the memtables of column family `cf`, also those that wait to be written, have of the keys from `begin` up to
+    /// `end`, exclusive. They are walked, so the cost grows with the range.
+    ///
+    /// # Errors
+    /// InvalidArgument if the column family is of another database.
+    pub fn approximate_memtable_stats_cf(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: &[u8],
+        end: &[u8],
+    ) -> Result<MemTableStats> {
+        self.core().ctx.check_owns(cf)?;
+        let view = cf.superversion.load_full();
+        let memtables = std::iter::once(&view.memtable).chain(&view.sealed);
+        Ok(memtables.fold(MemTableStats::default(), |sum, memtable| {
+            let part = range_in_memtable(memtable, cf, begin, end);
+            MemTableStats { entries: sum.entries + part.entries, bytes: sum.bytes + part.bytes }
+        }))
+    }
+
+    /// Counts from 0 again what `rocksdb.stats`, `rocksdb.cfstats` and `rocksdb.dbstats` report of all column families, and their uptime.
+    /// Statistics objects, which databases may share, are not touched. Waits for the group of writes that is under way.
+    pub fn reset_stats(&self) {
+        let core = self.core();
+        let writers = core.commit.exclude_writers();
+        core.commit.stats.reset(core.ctx.env.clock.now_micros());
+        core.registry.load().values().for_each(|cf| cf.stats.reset());
+        drop(writers);
     }
 
     /// Reads every block of every table from its file and verifies it.
@@ -457,7 +511,7 @@ fn approximate_size(
     }
     if what.include_memtables {
         let memtables = std::iter::once(&view.memtable).chain(&view.sealed);
-        size += memtables.map(|memtable| size_in_memtable(memtable, cf, begin, end)).sum::<u64>();
+        size += memtables.map(|memtable| range_in_memtable(memtable, cf, begin, end).bytes).sum::<u64>();
     }
     Ok(size)
 }
@@ -503,22 +557,23 @@ fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<
     iter.status()
 }
 
-fn size_in_memtable(memtable: &Arc<MemTable>, cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> u64 {
+fn range_in_memtable(memtable: &Arc<MemTable>, cf: &ColumnFamily, begin: &[u8], end: &[u8]) -> MemTableStats {
     let mut iter = memtable.iter();
     iter.seek(begin, Trailer::new(outcrop_base::SeqNum::MAX, ValueType::FOR_SEEK));
-    let mut size = 0;
+    let mut stats = MemTableStats::default();
     while iter.valid() && cf.comparator.compare(split(iter.key()).0, end).is_lt() {
-        size += (iter.key().len() + iter.value().len()) as u64;
+        stats.entries += 1;
+        stats.bytes += (iter.key().len() + iter.value().len()) as u64;
         iter.next();
     }
-    size
+    stats
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::column_family::ColumnFamilyDescriptor;
-    use outcrop_env::{Env, OpenWrite};
+    use outcrop_env::OpenWrite;
     use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
 
     fn database(env: &Env) -> Db {
@@ -533,6 +588,27 @@ mod tests {
         for i in 0..1000 {
             db.put(format!("{i:04}").as_bytes(), [7; 100]).unwrap();
         }
+    }
+
+    #[test]
+    fn memtables_tell_what_they_hold_of_a_range_and_counters_begin_anew() {
+        let db = database(&Env::memory());
+        fill(&db);
+        db.delete("0500").unwrap();
+        let cf = db.default_column_family();
+        let stats = db.approximate_memtable_stats_cf(cf, b"0500", b"0510").unwrap();
+        // A key of 4 bytes and 8 more in each.
+        assert_eq!(stats, MemTableStats { entries: 11, bytes: 11 * 12 + 10 * 100 });
+        db.flush().unwrap();
+        assert_eq!(db.approximate_memtable_stats_cf(cf, b"0", b"9").unwrap(), MemTableStats::default());
+        let counted = || db.counter_source().read().unwrap();
+        assert!(counted().keys_written == 1001 && counted().flush_bytes > 100_000);
+        assert!(db.property("rocksdb.stats").unwrap().contains("1001 keys"));
+        db.reset_stats();
+        assert_eq!(counted(), Counters::default());
+        assert!(db.property("rocksdb.stats").unwrap().contains("0 keys"));
+        db.put("a", "1").unwrap();
+        assert_eq!((counted().writes, counted().keys_written), (1, 1));
     }
 
     #[test]

@@ -194,7 +194,7 @@ pub use features::waiting::{Wait, WaitForCompactOptions};
 pub use features::wal_files::WalFile;
 pub use file_checksum::FileChecksum;
 pub use info_log::{LogLevel, Logger, log_stamp};
-pub use inspect::{CounterSource, Counters, LiveFile, SizeApproximation};
+pub use inspect::{CounterSource, Counters, LiveFile, MemTableStats, SizeApproximation};
 pub use listener::EventListener;
 pub use live_files::{LiveFileStorage, LiveFiles, LiveFilesOptions, StorageFileKind};
 pub use memory_budget::{MemoryBudget, MemoryUsage};

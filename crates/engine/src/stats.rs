@@ -23,6 +23,11 @@ impl Counter {
         self.0.store(self.0.load(Ordering::Relaxed) + n, Ordering::Relaxed);
     }
 
+    /// Counts from 0 again. For one with a single writer: while that does not count.
+    pub fn reset(&self) {
+        self.0.store(0, Ordering::Relaxed);
+    }
+
     /// The value now.
     #[inline]
     pub fn get(&self) -> u64 {
@@ -49,10 +54,32 @@ pub struct DbStats {
     pub stall_micros: Counter,
     /// Write groups that a shared write buffer manager had no memory for, whether they waited or were refused.
     pub memory_stops: Counter,
+    /// When the counters were last reset, microseconds since the epoch; 0: never.
+    pub reset_micros: AtomicU64,
     /// When statistics were last written to LOG, microseconds since the epoch.
     pub dumped_micros: AtomicU64,
     /// The figures that `rocksdb.dbstats` reported last: intervals are counted from there.
     pub reported: Mutex<ReportedWrites>,
+}
+
+impl DbStats {
+    /// Counts from 0 again, at `now` in microseconds since the epoch. While nobody writes.
+    pub fn reset(&self, now: u64) {
+        for counter in [
+            &self.writes,
+            &self.keys_written,
+            &self.bytes_written,
+            &self.groups,
+            &self.wal_bytes,
+            &self.wal_syncs,
+            &self.stall_micros,
+            &self.memory_stops,
+        ] {
+            counter.reset();
+        }
+        self.reset_micros.store(now, Ordering::Relaxed);
+        *self.reported.lock() = ReportedWrites::default();
+    }
 }
 
 /// Counters of writes at one moment.
@@ -200,6 +227,13 @@ impl StallCounters {
         (self.delays_while_compacting.get(), self.stops_while_compacting.get())
     }
 
+    /// Counts from 0 again.
+    fn reset(&self) {
+        self.delays.iter().chain(&self.stops).for_each(Counter::reset);
+        self.delays_while_compacting.reset();
+        self.stops_while_compacting.reset();
+    }
+
     /// Times slowed for `cause`.
     pub fn delays(&self, cause: StallCause) -> u64 {
         self.delays[cause as usize].get()
@@ -244,6 +278,18 @@ impl ColumnFamilyStats {
             ingested: Mutex::default(),
             reported: Mutex::default(),
         }
+    }
+
+    /// Counts from 0 again.
+    pub fn reset(&self) {
+        let mut reported = self.reported.lock();
+        let mut work = self.work.lock();
+        work.levels.iter_mut().for_each(|level| *level = LevelStats::default());
+        work.flushes = LevelStats::default();
+        drop(work);
+        *self.ingested.lock() = Ingested::default();
+        self.stalls.reset();
+        *reported = ReportedWork::default();
     }
 
     /// Adds one flush.

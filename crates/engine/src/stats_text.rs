@@ -11,6 +11,7 @@ use crate::state::CfState;
 use crate::stats::{LevelStats, ReportedWork, ReportedWrites, StallCause, Work};
 use outcrop_base::keys::{split, user_key};
 use std::fmt::Write;
+use std::sync::atomic::Ordering;
 
 pub const MB: f64 = (1 << 20) as f64;
 const GB: f64 = (1 << 30) as f64;
@@ -119,7 +120,8 @@ pub fn db_stats(core: &Core) -> String {
 
 /// Seconds since the database was opened.
 pub fn uptime_seconds(core: &Core) -> f64 {
-    core.ctx.env.clock.now_micros().saturating_sub(core.opened_micros) as f64 / 1e6
+    let since = core.opened_micros.max(core.commit.stats.reset_micros.load(Ordering::Relaxed));
+    core.ctx.env.clock.now_micros().saturating_sub(since) as f64 / 1e6
 }
 
 /// The text of `rocksdb.sstables`.

@@ -23,7 +23,8 @@ use outcrop_base::{Error, ErrorKind, Result, Timestamp};
 use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_table::NEWEST_TIMESTAMP;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 /// The result of looking for a manual request to run.
 pub enum ManualPick {
@@ -131,15 +132,27 @@ fn inputs(cf: &CfState, request: &ManualCompaction) -> Inputs {
     })
 }
 
-/// See [`crate::Db::compact_range_with`].
+/// The wishes of a caller besides the range.
+#[derive(Clone, Copy)]
+struct How<'a> {
+    options: &'a CompactRangeOptions,
+    /// Versions with newer timestamps are dropped.
+    trim: Option<Timestamp>,
+    /// The caller's own way to end it.
+    canceled: Option<&'a Arc<AtomicBool>>,
+}
+
+/// See [`crate::Db::compact_range_cf_until`].
 pub fn compact_range(
     core: &Core,
     cf: &ColumnFamilyHandle,
     begin: Option<&[u8]>,
     end: Option<&[u8]>,
     options: &CompactRangeOptions,
+    canceled: Option<&Arc<AtomicBool>>,
 ) -> Result<()> {
     core.ctx.check_owns(cf)?;
+    check_wanted(canceled.map(|canceled| &**canceled))?;
     paths::check_path(&cf.options.load(), options.target_path_id)?;
     if let Some(low) = options.full_history_low {
         if begin.is_some() || end.is_some() {
@@ -149,31 +162,30 @@ pub fn compact_range(
     }
     let bound = |key: Option<&[u8]>| key.map(|key| cf.stored_bound(key).into_owned());
     let (begin, end) = (bound(begin), bound(end));
-    compact(core, cf, (begin.as_deref(), end.as_deref()), options, None)
+    compact(core, cf, (begin.as_deref(), end.as_deref()), How { options, trim: None, canceled })
 }
 
-/// Compacts the range of stored keys. With `trim`, versions with newer timestamps are dropped.
+/// Compacts the range of stored keys.
 fn compact(
     core: &Core,
     cf: &ColumnFamilyHandle,
     (begin, end): (Option<&[u8]>, Option<&[u8]>),
-    options: &CompactRangeOptions,
-    trim: Option<Timestamp>,
+    how: How<'_>,
 ) -> Result<()> {
     refuse_if_disabled(&core.versions.state.lock())?;
     core.commit.flush(&[cf.id()], FlushReason::ManualCompaction, true)?;
     match pick::style_of(cf.options.load().compaction_style).manual() {
         Manual::Range => {
-            let level = compact_levels(&core.versions, cf, (begin, end), options, trim)?;
+            let level = compact_levels(&core.versions, cf, (begin, end), how)?;
             match level {
-                Some(level) if options.change_level => {
-                    requests::move_level(&core.jobs, cf, level, options.target_level)
+                Some(level) if how.options.change_level => {
+                    requests::move_level(&core.jobs, cf, level, how.options.target_level)
                 }
                 _ => Ok(()),
             }
         }
-        Manual::Everything => run_manual(&core.versions, cf, Scope::Everything, options, trim),
-        Manual::Nothing if trim.is_some() => {
+        Manual::Everything => run_manual(&core.versions, cf, Scope::Everything, how),
+        Manual::Nothing if how.trim.is_some() => {
             Err(Error::not_supported("trimming the history of a column family that is not compacted"))
         }
         Manual::Nothing => Ok(()),
@@ -186,7 +198,8 @@ const TRIMS: usize = 100;
 /// Rewrites everything in `cf` without the versions whose timestamps are above `newest`.
 pub fn trim_history(core: &Core, cf: &ColumnFamilyHandle, newest: Timestamp) -> Result<()> {
     for _ in 0..TRIMS {
-        compact(core, cf, (None, None), &BottommostLevelCompaction::Force.into(), Some(newest))?;
+        let options = &BottommostLevelCompaction::Force.into();
+        compact(core, cf, (None, None), How { options, trim: Some(newest), canceled: None })?;
         if !holds_newer(core, cf, newest)? {
             return Ok(());
         }
@@ -213,12 +226,11 @@ fn compact_levels(
     versions: &VersionSet,
     cf: &ColumnFamilyHandle,
     (begin, end): (Option<&[u8]>, Option<&[u8]>),
-    options: &CompactRangeOptions,
-    trim: Option<Timestamp>,
+    how: How<'_>,
 ) -> Result<Option<usize>> {
     let step = |start: usize, output: usize, below: Option<FileNumber>| {
         let (begin, end) = (begin.map(<[u8]>::to_vec), end.map(<[u8]>::to_vec));
-        run_manual(versions, cf, Scope::Level { start, output, begin, end, below }, options, trim)
+        run_manual(versions, cf, Scope::Level { start, output, begin, end, below }, how)
     };
     let before = versions.ctx.next_file_number();
     let mut level = 0;
@@ -243,9 +255,9 @@ fn compact_levels(
         let between = (level + 1..output_level).find(|level| has_tables(&version, cf, *level, begin, end));
         level = between.unwrap_or(output_level);
     }
-    if options.bottommost_level_compaction == BottommostLevelCompaction::Force {
+    if how.options.bottommost_level_compaction == BottommostLevelCompaction::Force {
         // Those that no step has written anew: the steps merged them with nothing, or moved them as they were.
-        step(level, level, Some(before).filter(|_| trim.is_none()))?;
+        step(level, level, Some(before).filter(|_| how.trim.is_none()))?;
     }
     Ok(Some(level))
 }
@@ -257,14 +269,12 @@ fn shape_of(versions: &VersionSet, cf: &ColumnFamilyHandle) -> Result<(Arc<Versi
     Ok((cf_state.version.clone(), LevelShape::of(&cf_state.version, &cf.options.load())))
 }
 
-fn run_manual(
-    versions: &VersionSet,
-    cf: &ColumnFamilyHandle,
-    scope: Scope,
-    options: &CompactRangeOptions,
-    trim: Option<Timestamp>,
-) -> Result<()> {
-    let request = Arc::new(ManualCompaction::new(cf.id(), scope, options).trimming(trim));
+/// How often a request that waits looks whether its caller still wants it.
+const LOOK_AGAIN: Duration = Duration::from_millis(20);
+
+fn run_manual(versions: &VersionSet, cf: &ColumnFamilyHandle, scope: Scope, how: How<'_>) -> Result<()> {
+    let request = ManualCompaction::new(cf.id(), scope, how.options).trimming(how.trim);
+    let request = Arc::new(request.canceled_by(how.canceled));
     let mut state = versions.state.lock();
     refuse_if_disabled(&state)?;
     state.manual.push_back(request.clone());
@@ -284,7 +294,13 @@ fn run_manual(
                 break Err(Error::new(ErrorKind::ShutdownInProgress, "compact_range"));
             }
         }
-        versions.state_changed.wait(&mut state);
+        match how.canceled {
+            // Nobody signals that a caller has set it.
+            Some(_) if request.is_waiting() => {
+                versions.state_changed.wait_for(&mut state, LOOK_AGAIN);
+            }
+            _ => versions.state_changed.wait(&mut state),
+        }
     };
     state.manual.retain(|other| !Arc::ptr_eq(other, &request));
     // Jobs that the request held back may start, and the caller of `disable` waits for the last request.
@@ -338,4 +354,37 @@ fn has_tables(
             && !end.is_some_and(|end| file.starts_after(&cf.rows, end))
     };
     version.levels.get(level).is_some_and(|level| level.files.iter().any(inside))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::db::Db;
+    use outcrop_env::Env;
+    use std::thread;
+
+    #[test]
+    fn a_compaction_that_waits_for_its_turn_ends_when_its_caller_does_not_want_it_any_more() {
+        let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open().unwrap();
+        db.put("a", "1").unwrap();
+        db.flush().unwrap();
+        // Nothing runs: the request waits.
+        db.pause_background_work();
+        let canceled = Arc::new(AtomicBool::new(false));
+        thread::scope(|scope| {
+            let caller = scope.spawn(|| {
+                let options = CompactRangeOptions::default();
+                db.compact_range_cf_until(db.default_column_family(), None, None, &options, &canceled)
+            });
+            while db.core().versions.state.lock().manual.is_empty() {
+                thread::yield_now();
+            }
+            canceled.store(true, Ordering::Relaxed);
+            assert_eq!(caller.join().unwrap().unwrap_err().kind(), ErrorKind::Incomplete);
+        });
+        assert!(db.core().versions.state.lock().manual.is_empty());
+        db.continue_background_work();
+        db.compact_range(None, None).unwrap();
+        assert_eq!(db.property("rocksdb.num-files-at-level0").as_deref(), Some("0"));
+    }
 }

@@ -139,7 +139,7 @@ pub struct ManualCompaction {
     pub max_subcompactions: Option<u32>,
     /// Which values move out of their blob files.
     pub blob_collection: BlobCollection,
-    /// Set by `disable_manual_compaction`.
+    /// Set by `disable_manual_compaction`, and by the caller if it is the caller's.
     pub canceled: Arc<AtomicBool>,
     /// Versions with timestamps above this are dropped.
     pub trim: Option<Timestamp>,
@@ -178,6 +178,14 @@ impl ManualCompaction {
     /// The same, which drops versions with timestamps above `trim`.
     pub fn trimming(self, trim: Option<Timestamp>) -> ManualCompaction {
         ManualCompaction { trim, ..self }
+    }
+
+    /// The same, which ends once `canceled` is set; disabling manual compactions sets it, as in RocksDB.
+    pub fn canceled_by(self, canceled: Option<&Arc<AtomicBool>>) -> ManualCompaction {
+        match canceled {
+            Some(canceled) => ManualCompaction { canceled: canceled.clone(), ..self },
+            None => self,
+        }
     }
 
     /// A thread begins with it.

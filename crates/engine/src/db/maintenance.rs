@@ -26,6 +26,7 @@ use outcrop_options::DbOptions;
 use std::collections::BTreeMap;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// # Maintenance
 ///
@@ -115,7 +116,38 @@ impl Db {
         end: Option<&[u8]>,
         options: &CompactRangeOptions,
     ) -> Result<()> {
-        manual::compact_range(&self.core, cf, begin, end, options)
+        manual::compact_range(&self.core, cf, begin, end, options, None)
+    }
+
+    /// [`Db::compact_range_cf_with`], which ends once `canceled` is set: between two entries that a compaction reads, or within a
+    /// fiftieth of a second where it waits for its turn. Tables that were installed until then stay. [`Db::disable_manual_compaction`] sets
+    /// it, too.
+    ///
+    /// # Errors
+    /// As there; Incomplete once it is set, also if it was before.
+    ///
+    /// ```
+    /// # use outcrop::{CompactRangeOptions, Db, Env, ErrorKind};
+    /// # use std::sync::Arc;
+    /// # use std::sync::atomic::{AtomicBool, Ordering};
+    /// # let db = Db::builder("/db").env(Env::memory()).create_if_missing(true).open()?;
+    /// let canceled = Arc::new(AtomicBool::new(false));
+    /// let (cf, options) = (db.default_column_family(), CompactRangeOptions::default());
+    /// db.compact_range_cf_until(cf, None, None, &options, &canceled)?;
+    /// canceled.store(true, Ordering::Relaxed);
+    /// let ended = db.compact_range_cf_until(cf, None, None, &options, &canceled);
+    /// assert_eq!(ended.unwrap_err().kind(), ErrorKind::Incomplete);
+    /// # outcrop::Result::Ok(())
+    /// ```
+    pub fn compact_range_cf_until(
+        &self,
+        cf: &ColumnFamilyHandle,
+        begin: Option<&[u8]>,
+        end: Option<&[u8]>,
+        options: &CompactRangeOptions,
+        canceled: &Arc<AtomicBool>,
+    ) -> Result<()> {
+        manual::compact_range(&self.core, cf, begin, end, options, Some(canceled))
     }
 
     /// Merges the tables numbered `files` into `output_level`, with all others that must come along to keep the levels
