@@ -207,7 +207,7 @@ pub use outcrop_base::{
 };
 pub use outcrop_cache::{Cache, CacheOptions};
 pub use outcrop_env::Env;
-pub use outcrop_env::scheduler::{Lane, Scheduler};
+pub use outcrop_env::scheduler::{Lane, Scheduler, ThreadStatus};
 pub use outcrop_env::{IoKind, IoPriority, RateLimiter, RateLimiterMode, RateLimiterOptions};
 pub use outcrop_monitor::{
     HistogramData, HistogramKind, IoStats, PerfContext, PerfLevel, PerfMetric, Statistics, StatsLevel, Ticker,

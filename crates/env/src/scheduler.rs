@@ -22,7 +22,7 @@ use crate::threads::{JoinHandle, Threads};
 use outcrop_base::Result;
 use std::collections::VecDeque;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock, PoisonError, Weak};
 use std::time::Duration;
 
@@ -140,6 +140,38 @@ struct Threadlist {
     idle: usize,
     lowered: Lowered,
     queue: VecDeque<Arc<Member>>,
+    /// Those that run.
+    threads: Vec<Arc<Thread>>,
+}
+
+/// One thread. Relaxed: for those who want to know.
+#[derive(Default)]
+struct Thread {
+    /// The system's number of it; 0 until it runs.
+    id: AtomicU64,
+    /// When it began the job that it works on, in nanoseconds of the system's monotonic clock; 0: on none.
+    since: AtomicU64,
+}
+
+/// A background thread, and whether it works.
+///
+/// ```
+/// # use outcrop_env as outcrop;
+/// # use outcrop::Env;
+/// use outcrop::scheduler::ThreadStatus;
+///
+/// // There are none as long as nobody needs them.
+/// let threads: Vec<ThreadStatus> = Env::memory().scheduler.thread_list();
+/// assert!(threads.is_empty());
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadStatus {
+    /// The system's number of it; 0 if it was started just now.
+    pub id: u64,
+    /// The kind of its work.
+    pub lane: Lane,
+    /// How long it has worked on its job, in microseconds; `None`: it waits for one.
+    pub busy_micros: Option<u64>,
 }
 
 /// Which priorities of a lane's threads are lowered. They are never raised again, which the system does not allow.
@@ -279,6 +311,29 @@ impl Scheduler {
         lock(&self.here().pools.inner).lanes[lane as usize].lowered.io = true;
     }
 
+    /// The threads that there are, lane by lane. Source: RocksDB `Env::GetThreadList`.
+    pub fn thread_list(&self) -> Vec<ThreadStatus> {
+        let now = sys::monotonic_nanos();
+        let inner = lock(&self.here().pools.inner);
+        let busy = |thread: &Thread| match thread.since.load(Ordering::Relaxed) {
+            0 => None,
+            since => Some(now.saturating_sub(since) / 1000),
+        };
+        let of = |lane: Lane| {
+            let threads = inner.lanes[lane as usize].threads.iter();
+            threads.map(move |thread| {
+                let id = thread.id.load(Ordering::Relaxed);
+                ThreadStatus { id, lane, busy_micros: busy(thread) }
+            })
+        };
+        LANES.into_iter().flat_map(of).collect()
+    }
+
+    /// Databases that wait for a thread of `lane`. Source: RocksDB `Env::GetThreadPoolQueueLen`, which counts jobs.
+    pub fn waiting(&self, lane: Lane) -> usize {
+        lock(&self.here().pools.inner).lanes[lane as usize].queue.len()
+    }
+
     /// Threads that there are in `lane`.
     pub fn threads(&self, lane: Lane) -> usize {
         lock(&self.here().pools.inner).lanes[lane as usize].running
@@ -322,6 +377,7 @@ impl Membership {
         inner.generation += 1;
         for list in &mut inner.lanes {
             (list.running, list.idle) = (0, 0);
+            list.threads.clear();
         }
         let handles = std::mem::take(&mut inner.handles);
         drop(inner);
@@ -361,14 +417,19 @@ impl Pools {
 
     fn start_thread(self: &Arc<Self>, inner: &mut Inner, lane: Lane, threads: &dyn Threads) -> Result<()> {
         let (pools, generation) = (self.clone(), inner.generation);
-        let handle = threads.spawn(lane.thread_name(), Box::new(move || pools.work(lane, generation)))?;
+        let own = Arc::new(Thread::default());
+        let thread = own.clone();
+        let work = move || pools.work(lane, generation, &own);
+        let handle = threads.spawn(lane.thread_name(), Box::new(work))?;
         inner.handles.push(handle);
+        inner.lanes[lane as usize].threads.push(thread);
         inner.lanes[lane as usize].running += 1;
         Ok(())
     }
 
     /// The life of a thread.
-    fn work(self: Arc<Self>, lane: Lane, generation: u64) {
+    fn work(self: Arc<Self>, lane: Lane, generation: u64, own: &Arc<Thread>) {
+        own.id.store(sys::thread_id(), Ordering::Relaxed);
         let mut inner = lock(&self.inner);
         let mut as_yet = Lowered::default();
         loop {
@@ -382,7 +443,7 @@ impl Pools {
                 drop(inner);
                 lowered.apply(as_yet);
                 as_yet = lowered;
-                self.work_for(&member, lane);
+                self.work_for(&member, lane, own);
                 inner = lock(&self.inner);
                 lock(&member.state).busy -= 1;
                 self.done.notify_all();
@@ -390,6 +451,7 @@ impl Pools {
             }
             if list.running > list.limit {
                 list.running -= 1;
+                list.threads.retain(|thread| !Arc::ptr_eq(thread, own));
                 return;
             }
             inner = self.wait(inner, lane);
@@ -397,7 +459,7 @@ impl Pools {
     }
 
     /// Runs the next job of `member`, if it has one.
-    fn work_for(self: &Arc<Self>, member: &Arc<Member>, lane: Lane) {
+    fn work_for(self: &Arc<Self>, member: &Arc<Member>, lane: Lane, own: &Thread) {
         // AcqRel: see the field.
         member.queued[lane as usize].swap(false, Ordering::AcqRel);
         let Some(worker) = member.worker.upgrade() else { return };
@@ -407,8 +469,10 @@ impl Pools {
             if !member.queued[lane as usize].swap(true, Ordering::AcqRel) {
                 self.enqueue(member, lane);
             }
+            own.since.store(sys::monotonic_nanos().max(1), Ordering::Relaxed);
             job();
         }));
+        own.since.store(0, Ordering::Relaxed);
     }
 
     /// Waits until there may be something to do.

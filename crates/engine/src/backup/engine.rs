@@ -58,6 +58,9 @@ impl BackupEngine {
         } else {
             *engine.backups.lock() = Backups::load(&engine.store.layout, usize::MAX)?;
         }
+        for (id, error) in engine.corrupted_backups() {
+            engine.store.options.log(&Err::<(), _>(error), |_| format!("loading backup {id}"));
+        }
         Ok(engine)
     }
 
@@ -106,7 +109,13 @@ impl BackupEngine {
     /// removed then.
     pub fn create_backup_with(&self, db: &Db, options: &CreateBackupOptions) -> Result<u32> {
         let (mut backups, _lock) = self.exclusive()?;
-        create::create(&self.store, &mut backups, db, options)
+        let made = create::create(&self.store, &mut backups, db, options);
+        let of = db.path().display();
+        self.store.options.log(&made, |id| match id {
+            Some(id) => format!("backup {id} of {of} is made"),
+            None => format!("a backup of {of}"),
+        });
+        made
     }
 
     /// Ends the backup that is being made, and every later one of this engine, with Incomplete. Does not wait for it.
@@ -148,7 +157,9 @@ impl BackupEngine {
     /// Corruption or NotFound naming the first file that is damaged or missing; NotFound without a text if there is no such
     /// backup; what is wrong with one that was set aside; IoError.
     pub fn verify_backup(&self, id: u32) -> Result<()> {
-        verify::verify(&self.store, &*self.refreshed(id)?, id, verify::How::Checksums)
+        let verified = verify::verify(&self.store, &*self.refreshed(id)?, id, verify::How::Checksums);
+        self.store.options.log(&verified, |_| format!("verification of backup {id}"));
+        verified
     }
 
     /// As [`BackupEngine::verify_backup`], but only that every file is there and has its size: damage within a file is not found.
@@ -166,7 +177,9 @@ impl BackupEngine {
     /// [`BackupEngine::garbage_collect`].
     pub fn delete_backup(&self, id: u32) -> Result<()> {
         let (mut backups, _lock) = self.exclusive()?;
-        collect::delete(&self.store, &mut backups, id)
+        let deleted = collect::delete(&self.store, &mut backups, id);
+        self.store.options.log(&deleted, |_| format!("deletion of backup {id}"));
+        deleted
     }
 
     /// Deletes all but the newest `keep` whole backups. Damaged ones are not counted and stay.
@@ -175,7 +188,9 @@ impl BackupEngine {
     /// As [`BackupEngine::delete_backup`]; the others are still deleted.
     pub fn purge_old_backups(&self, keep: usize) -> Result<()> {
         let (mut backups, _lock) = self.exclusive()?;
-        collect::purge(&self.store, &mut backups, keep)
+        let purged = collect::purge(&self.store, &mut backups, keep);
+        self.store.options.log(&purged, |_| format!("deletion of all backups but the newest {keep}"));
+        purged
     }
 
     /// Removes what no backup needs: what is left of backups that were not completed or not wholly deleted. Files that
@@ -228,7 +243,11 @@ impl BackupEngine {
         let sources: Vec<_> = engines.map(BackupEngine::as_alternate).collect();
         let backups = self.refreshed(id)?;
         let target = restore::Target { db_dir: db_dir.as_ref(), wal_dir: wal_dir.as_ref() };
-        restore::restore(&self.store, backups.get(id)?, target, options, &sources)
+        let restored = restore::restore(&self.store, backups.get(id)?, target, options, &sources);
+        self.store
+            .options
+            .log(&restored, |_| format!("restoring backup {id} to {}", db_dir.as_ref().display()));
+        restored
     }
 
     /// The files of this engine that another engine's restore can take.

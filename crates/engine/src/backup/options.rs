@@ -1,5 +1,7 @@
 //! How backups are made, kept and restored.
 
+use crate::info_log::{LogLevel, Logger};
+use outcrop_base::Result;
 use outcrop_env::{Env, RateLimiter};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -89,6 +91,9 @@ pub struct BackupEngineOptions {
     pub io_buffer_size: usize,
     /// How meta files are written: 1, which every version of RocksDB reads, or 2, which excluded files need. Default 1.
     pub schema_version: u32,
+    /// Takes a line for each backup that is made, verified, restored or deleted, or why it was not, and for each that is found damaged as the
+    /// engine is opened. Default `None`.
+    pub info_log: Option<Arc<dyn Logger>>,
 }
 
 impl BackupEngineOptions {
@@ -113,6 +118,20 @@ impl BackupEngineOptions {
             max_valid_backups_to_open: usize::MAX,
             io_buffer_size: 0,
             schema_version: 1,
+            info_log: None,
+        }
+    }
+
+    /// Hands a line to [`BackupEngineOptions::info_log`] if its level asks for it: what was done, or that it failed.
+    pub(super) fn log<T>(&self, done: &Result<T>, what: impl FnOnce(Option<&T>) -> String) {
+        let Some(logger) = &self.info_log else { return };
+        let level = if done.is_ok() { LogLevel::Info } else { LogLevel::Error };
+        if level >= logger.level() {
+            let text = what(done.as_ref().ok());
+            match done {
+                Ok(_) => logger.log(level, &text),
+                Err(error) => logger.log(level, &format!("{text} failed: {error}")),
+            }
         }
     }
 }

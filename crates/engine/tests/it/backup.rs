@@ -7,8 +7,8 @@ use outcrop_env::faulty::{EIO, FaultyFs};
 use outcrop_env::memory::MemoryFs;
 use std::collections::BTreeMap;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 
 const DIR: &str = "/backups";
 
@@ -992,4 +992,41 @@ fn files_that_are_replaced_meanwhile_stay_for_the_backup() {
         names.iter().filter(|name| name.starts_with(what)).count()
     };
     assert_eq!((left("MANIFEST"), left("OPTIONS")), (1, 2), "and go afterwards");
+}
+
+/// Takes down the lines of a backup engine.
+#[derive(Default)]
+struct Lines(Mutex<Vec<(LogLevel, String)>>);
+
+impl Logger for Lines {
+    fn log(&self, level: LogLevel, text: &str) {
+        self.0.lock().unwrap().push((level, text.to_string()));
+    }
+}
+
+#[test]
+fn a_logger_is_told_what_is_done_and_what_failed() {
+    let env = Env::memory();
+    let db = Db::builder("/db").env(env.clone()).create_if_missing(true).open().unwrap();
+    db.put("a", "1").unwrap();
+    let lines = Arc::new(Lines::default());
+    let with_log = || BackupEngineOptions { info_log: Some(lines.clone()), ..options() };
+    let engine = BackupEngine::open(with_log(), &env).unwrap();
+    engine.create_backup(&db).unwrap();
+    engine.verify_backup(1).unwrap();
+    engine.restore_backup(1, "/restored", "/restored").unwrap();
+    engine.delete_backup(7).unwrap_err();
+    engine.purge_old_backups(0).unwrap();
+    let told = std::mem::take(&mut *lines.0.lock().unwrap());
+    let texts: Vec<&str> = told.iter().map(|(_, text)| &text[..]).collect();
+    assert_eq!(
+        texts[..3],
+        ["backup 1 of /db is made", "verification of backup 1", "restoring backup 1 to /restored"]
+    );
+    assert!(
+        told[3].0 == LogLevel::Error && texts[3].starts_with("deletion of backup 7 failed: NotFound"),
+        "{texts:?}"
+    );
+    assert_eq!(told[4], (LogLevel::Info, "deletion of all backups but the newest 0".to_string()));
+    assert_eq!(told.len(), 5);
 }

@@ -75,6 +75,36 @@ fn many_share_the_threads_of_one() {
 }
 
 #[test]
+fn threads_say_what_they_do_and_how_many_wait_for_them() {
+    let scheduler = Scheduler::default();
+    assert!(scheduler.thread_list().is_empty());
+    let (told, membership) = member(&scheduler, 1, 1);
+    let lanes = |busy: bool| {
+        let threads =
+            scheduler.thread_list().into_iter().filter(|thread| thread.busy_micros.is_some() == busy);
+        threads.map(|thread| thread.lane).collect::<Vec<_>>()
+    };
+    assert!(scheduler.thread_list().iter().any(|thread| thread.lane == Lane::Flush));
+    let (began, begun) = channel();
+    let end = held(&told, Lane::Flush, &began);
+    membership.wake(Lane::Flush);
+    begun.recv().unwrap();
+    assert_eq!(lanes(true).iter().filter(|lane| **lane == Lane::Flush).count(), 1);
+    assert!(lanes(false).contains(&Lane::Compaction));
+    let busy = scheduler.thread_list().into_iter().find(|thread| thread.lane == Lane::Flush).unwrap();
+    assert!(busy.id > 0 && busy.busy_micros.is_some());
+    // The only thread of the lane is held: whoever is woken waits.
+    let (_, other) = member(&scheduler, 1, 1);
+    other.wake(Lane::Flush);
+    assert!(scheduler.waiting(Lane::Flush) > 0);
+    assert_eq!(scheduler.waiting(Lane::Compaction), 0);
+    end.send(()).unwrap();
+    membership.leave();
+    other.leave();
+    assert!(scheduler.thread_list().is_empty() && scheduler.waiting(Lane::Flush) == 0);
+}
+
+#[test]
 fn a_flush_does_not_wait_for_the_compaction_of_another() {
     let scheduler = Scheduler::default();
     let (one, of_one) = member(&scheduler, 1, 1);
