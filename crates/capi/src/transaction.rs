@@ -37,6 +37,13 @@ impl rocksdb_transaction_t {
     }
 }
 
+impl rocksdb_transactiondb_t {
+    /// An object for a transaction of this database, as `rocksdb_transaction_begin` makes one.
+    pub fn hold(&self, txn: Transaction) -> rocksdb_transaction_t {
+        rocksdb_transaction_t { txn, base: base_of(&self.base), failed: None }
+    }
+}
+
 fn base_of(base: &rocksdb_t) -> rocksdb_t {
     rocksdb_t::from(base.0.clone())
 }
@@ -114,11 +121,7 @@ pub unsafe extern "C" fn rocksdb_transactiondb_get_prepared_transactions(
             return list;
         }
         for txn in found {
-            list.add(*count).write(hand_out(rocksdb_transaction_t {
-                txn,
-                base: base_of(&db.base),
-                failed: None,
-            }));
+            list.add(*count).write(hand_out(db.hold(txn)));
             *count += 1;
         }
         list

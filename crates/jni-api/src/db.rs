@@ -4,6 +4,7 @@ use crate::args::{AsC, Bytes};
 use crate::env::Env;
 use crate::glue::{Answer, Give, Thrown, bytes_at, c_text, checked, handle, object, take_bytes};
 use crate::status::Status;
+use crate::{named, snapshots};
 use jni_sys::{jint, jlong, jobject};
 use outcrop::Db;
 use outcrop_capi as c;
@@ -192,6 +193,8 @@ pub(crate) fn close(handle: jlong) -> Answer<()> {
     if own.db.is_null() {
         return Ok(());
     }
+    named::end_database(engine(handle));
+    snapshots::end_database(engine(handle));
     // SAFETY: see `glue`.
     unsafe {
         c::rocksdb_column_family_handle_destroy(own.default);

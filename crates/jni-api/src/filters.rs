@@ -4,10 +4,10 @@ use crate::callbacks::{Global, Method};
 use crate::env::Env;
 use crate::glue::{Answer, handle, object};
 use crate::objects::{Callback, Filter, callback};
-use crate::{tables, transactions};
+use crate::{snapshots, tables, transactions};
 use jni_sys::{jlong, jobject, jvalue};
 use outcrop::{CompactionFilter, CompactionFilterFactory, FilterContext, SnapshotNotifier, TableFilter};
-use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t, rocksdb_snapshot_t};
+use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t};
 use std::sync::Arc;
 
 /// `AbstractCompactionFilterFactory`.
@@ -79,9 +79,8 @@ pub(crate) fn create_notifier(env: Env, this: jobject) -> Answer<jlong> {
     let own = Global::new(env, this)?;
     Ok(handle::<SnapshotNotifier>(Arc::new(move |snapshot| {
         own.run(|env, notifier| {
-            // The object of Java's owns nothing: the snapshot is valid for as long as the call takes.
-            let lent = rocksdb_snapshot_t(snapshot.clone());
-            created.call(env, notifier, &[jvalue { j: &raw const lent as jlong }])
+            // The object of Java's owns nothing: it is good for as long as the call takes.
+            snapshots::lend(snapshot, |number| created.call(env, notifier, &[jvalue { j: number }]))
         });
     })))
 }

@@ -3,9 +3,10 @@
 use crate::args::{AsC, Bytes};
 use crate::env::Env;
 use crate::glue::{Answer, bytes_at, checked, object};
+use crate::snapshots;
 use jni_sys::{jint, jlong};
 use outcrop_capi as c;
-use outcrop_capi::{rocksdb_iterator_t, rocksdb_snapshot_t};
+use outcrop_capi::rocksdb_iterator_t;
 
 pub(crate) fn seek(env: Env, iterator: jlong, key: Bytes, backward: bool) -> Answer<()> {
     let key = key.get(env)?;
@@ -43,7 +44,7 @@ pub(crate) fn fill(env: Env, target: Bytes, bytes: &[u8]) -> Answer<jint> {
 
 /// Makes the iterator see the moment of a snapshot, the present for 0.
 pub(crate) fn refresh(iterator: jlong, snapshot: jlong) -> Answer<()> {
-    let snapshot = (snapshot != 0).then(|| object::<rocksdb_snapshot_t>(snapshot).0.clone());
+    let snapshot = if snapshot == 0 { None } else { Some(snapshots::get(snapshot)?) };
     // SAFETY: see `glue`.
     Ok(unsafe { object::<rocksdb_iterator_t>(iterator).refresh_at(snapshot) }?)
 }

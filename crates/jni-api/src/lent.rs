@@ -2,7 +2,6 @@
 //! beside that one, made anew in place when they are asked for again, and go with it.
 //!
 //! ```text
-//! Transaction.getSnapshot              a copy of its snapshot
 //! Transaction.getWriteBatch            what points to its batch
 //! Transaction.getWriteOptions          a copy of its options
 //! Transaction.getCommitTimeWriteBatch  a batch that is handed over when the transaction is prepared, committed or asked
@@ -18,7 +17,6 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// Which part of an object.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Part {
-    Snapshot,
     IndexedBatch,
     PlainBatch,
     WriteOptions,
@@ -65,23 +63,18 @@ pub(crate) fn given(owner: jlong, part: Part) -> Option<jlong> {
 
 /// Disposes the parts of `owner`, and theirs.
 pub(crate) fn end(owner: jlong) {
-    for part in [Part::Snapshot, Part::IndexedBatch, Part::PlainBatch, Part::WriteOptions] {
-        end_part(owner, part);
-    }
-}
-
-/// Disposes one part of `owner`, if it was given.
-pub(crate) fn end_part(owner: jlong, part: Part) {
     // Relaxed: see `give`.
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    let taken = lent().remove(&(owner, part));
-    if let Some((own, dispose)) = taken {
-        COUNT.fetch_sub(1, Ordering::Relaxed);
-        end(own);
-        // It cannot fail: nothing but memory goes.
-        let _ = dispose(own);
+    for part in [Part::IndexedBatch, Part::PlainBatch, Part::WriteOptions] {
+        let taken = lent().remove(&(owner, part));
+        if let Some((own, dispose)) = taken {
+            COUNT.fetch_sub(1, Ordering::Relaxed);
+            end(own);
+            // It cannot fail: nothing but memory goes.
+            let _ = dispose(own);
+        }
     }
 }
 

@@ -16,8 +16,8 @@ use crate::db::db;
 use crate::glue::{checked, dispose, enter, handle, not_implemented, object, to};
 use crate::{
     backups, batch_iterators, batches, db, files, filters, flink, handlers, iterators, jobs, limits,
-    listeners, metadata, objects, option_files, option_lists, options, perf, slices, statistics,
-    table_configs, tables, transactions, ttl, versions,
+    listeners, metadata, named, objects, option_files, option_lists, options, perf, slices, snapshots,
+    statistics, table_configs, tables, transactions, ttl, versions,
 };
 use jni_sys::{JNIEnv, jboolean, jbyte, jchar, jdouble, jint, jlong, jobject};
 

@@ -3,6 +3,7 @@
 use crate::env::Env;
 use crate::glue::{Answer, c_text, checked, handle, illegal, object};
 use crate::slices::JavaSlice;
+use crate::snapshots;
 use jni_sys::{jboolean, jbyte, jint, jlong, jobject, jvalue};
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t, rocksdb_writeoptions_t};
@@ -83,9 +84,10 @@ pub(crate) fn set_timestamp(options: jlong, slice: jlong, start: bool) -> Answer
 }
 
 pub(crate) fn set_snapshot(options: jlong, snapshot: jlong) -> Answer<()> {
-    object::<rocksdb_readoptions_t>(options).given[4] = snapshot;
-    // SAFETY: see `glue`.
-    unsafe { c::rocksdb_readoptions_set_snapshot(options as *mut _, snapshot as *const _) };
+    let own = if snapshot == 0 { None } else { Some(snapshots::get(snapshot)?) };
+    let options = object::<rocksdb_readoptions_t>(options);
+    options.given[4] = snapshot;
+    options.options.snapshot = own;
     Ok(())
 }
 

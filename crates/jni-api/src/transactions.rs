@@ -5,12 +5,13 @@ use crate::db::{self, Layer, Write, pinned_value};
 use crate::env::Env;
 use crate::glue::{Answer, Give, c_text, checked, illegal, not_implemented, object};
 use crate::lent::{self, Part};
+use crate::{named, snapshots};
 use jni_sys::{jint, jlong, jobject, jvalue};
 use outcrop::{ColumnFamilyHandle, Transaction};
 use outcrop_capi as c;
 use outcrop_capi::{
-    rocksdb_column_family_handle_t, rocksdb_snapshot_t, rocksdb_t, rocksdb_transaction_t,
-    rocksdb_writebatch_t, rocksdb_writebatch_wi_t, rocksdb_writeoptions_t,
+    rocksdb_column_family_handle_t, rocksdb_t, rocksdb_transaction_t, rocksdb_writebatch_t,
+    rocksdb_writebatch_wi_t, rocksdb_writeoptions_t,
 };
 use std::ffi::{CString, c_char};
 
@@ -48,8 +49,7 @@ pub(crate) fn open(
 pub(crate) fn begin(db: jlong, write_options: jlong, options: jlong, old: jlong) -> Answer<jlong> {
     let write_options = db::write_options(write_options);
     if old != 0 {
-        lent::end_part(old, Part::Snapshot);
-        lent::end_part(old, Part::PlainBatch);
+        named::forget(old);
     }
     // SAFETY: see `glue`.
     let begun = unsafe {
@@ -78,6 +78,9 @@ pub(crate) fn begin(db: jlong, write_options: jlong, options: jlong, old: jlong)
             Layer::Plain => return Err(illegal("the database has no transactions")),
         }
     };
+    if old != 0 {
+        take_back(old)?;
+    }
     Ok(begun as jlong)
 }
 
@@ -86,17 +89,9 @@ pub(crate) fn engine<'a>(txn: jlong) -> Answer<&'a mut Transaction> {
     Ok(object::<rocksdb_transaction_t>(txn).get()?)
 }
 
-/// The snapshot, which goes with the transaction; 0 if there is none.
+/// The snapshot, which is the transaction's; 0 if there is none.
 pub(crate) fn snapshot(txn: jlong) -> Answer<jlong> {
-    let snapshot = engine(txn)?.snapshot().cloned();
-    Ok(snapshot.map_or(0, |own| lent::give(txn, Part::Snapshot, rocksdb_snapshot_t(own))))
-}
-
-/// Java's objects of the snapshot are not to be used any more, as RocksJava says.
-pub(crate) fn clear_snapshot(txn: jlong) -> Answer<()> {
-    lent::end_part(txn, Part::Snapshot);
-    engine(txn)?.clear_snapshot();
-    Ok(())
+    Ok(engine(txn)?.snapshot().map_or(0, |own| snapshots::of_transaction(txn, own)))
 }
 
 /// A pointer to the batch; it goes with the transaction, too.
@@ -127,6 +122,24 @@ pub(crate) fn commit_time_batch(txn: jlong) -> Answer<jlong> {
     Ok(lent::give(txn, Part::PlainBatch, own))
 }
 
+/// Commits or rolls back.
+pub(crate) fn finish(txn: jlong, finish: impl FnOnce(&mut Transaction) -> outcrop::Result<()>) -> Answer<()> {
+    let finished = finish(hand_over(txn)?);
+    take_back(txn)?;
+    Ok(finished?)
+}
+
+/// Empties the batch that Java has of the transaction, if its own is empty now.
+fn take_back(txn: jlong) -> Answer<()> {
+    if let Some(batch) = lent::given(txn, Part::PlainBatch)
+        && engine(txn)?.commit_time_batch().is_empty()
+    {
+        // SAFETY: see `glue`.
+        unsafe { c::rocksdb_writebatch_clear(batch as *mut _) };
+    }
+    Ok(())
+}
+
 /// Gives the transaction the writes of the batch that Java has of it, before it is prepared or committed.
 pub(crate) fn hand_over<'a>(txn: jlong) -> Answer<&'a mut Transaction> {
     let own = engine(txn)?;
@@ -137,6 +150,8 @@ pub(crate) fn hand_over<'a>(txn: jlong) -> Answer<&'a mut Transaction> {
 }
 
 pub(crate) fn destroy(txn: jlong) -> Answer<()> {
+    named::forget(txn);
+    snapshots::end_transaction(txn);
     lent::end(txn);
     // SAFETY: see `glue`.
     unsafe { c::rocksdb_transaction_destroy(txn as *mut _) };
@@ -208,14 +223,13 @@ pub(crate) enum Read {
     ForUpdate(bool, bool),
 }
 
-pub(crate) fn with_value<T>(
-    env: Env,
+/// Lets `with` see the value of a key, `None` if it has none.
+fn with_value<T>(
     (txn, options, cf): (jlong, jlong, jlong),
     how: Read,
-    key: Bytes,
+    key: &[u8],
     with: impl FnOnce(Option<&[u8]>) -> Answer<T>,
 ) -> Answer<T> {
-    let key = key.get(env)?;
     let (txn, options, cf) = (
         txn as *mut rocksdb_transaction_t,
         db::read_options(options),
@@ -242,7 +256,7 @@ pub(crate) fn with_value<T>(
 }
 
 pub(crate) fn get(env: Env, from: (jlong, jlong, jlong), how: Read, key: Bytes) -> Answer<jobject> {
-    with_value(env, from, how, key, |value| value.give(env))
+    with_value(from, how, &key.get(env)?, |value| value.give(env))
 }
 
 pub(crate) fn get_into(
@@ -253,7 +267,7 @@ pub(crate) fn get_into(
     target: Bytes,
 ) -> Answer<jint> {
     let room = target.room(env)?;
-    with_value(env, from, how, key, |value| value.map_or(Ok(-1), |value| room.fill(env, value)))
+    with_value(from, how, &key.get(env)?, |value| value.map_or(Ok(-1), |value| room.fill(env, value)))
 }
 
 /// One key after the other; null families: the default one.
@@ -267,8 +281,7 @@ pub(crate) fn multi_get(
     let keys = env.byte_arrays(keys)?;
     let families = families.map_or(Ok(vec![0; keys.len()]), |families| env.longs(families))?;
     let values = keys.iter().zip(families).map(|(key, family)| {
-        let array = Bytes::Whole(env.new_bytes(key)?);
-        with_value(env, (txn, options, family), how, array, |value| Ok(value.map(<[u8]>::to_vec)))
+        with_value((txn, options, family), how, key, |value| Ok(value.map(<[u8]>::to_vec)))
     });
     env.new_array("[B", values.collect::<Answer<Vec<_>>>()?)
 }
@@ -294,25 +307,6 @@ pub(crate) fn undo_get(env: Env, txn: jlong, cf: jlong, key: Bytes) -> Answer<()
     Ok(())
 }
 
-pub(crate) fn set_name(env: Env, txn: jlong, name: jobject) -> Answer<()> {
-    Ok(engine(txn)?.set_name(env.text(name)?)?)
-}
-
-/// The transactions that recovery found prepared, or that were prepared since.
-pub(crate) fn prepared(db: jlong) -> Answer<Vec<jlong>> {
-    let Layer::Transactional(own) = object::<db::JavaDb>(db).layer else {
-        return Err(illegal("the database has no locks"));
-    };
-    let mut count = 0;
-    // SAFETY: see `glue`.
-    unsafe {
-        let list = c::rocksdb_transactiondb_get_prepared_transactions(own, &mut count);
-        let handles = (0..count).map(|place| *list.add(place) as jlong).collect();
-        c::rocksdb_free(list.cast());
-        Ok(handles)
-    }
-}
-
 fn locking<'a>(db: jlong) -> Answer<&'a outcrop::TransactionDb> {
     match object::<db::JavaDb>(db).layer {
         // SAFETY: see `glue`.
@@ -323,6 +317,11 @@ fn locking<'a>(db: jlong) -> Answer<&'a outcrop::TransactionDb> {
 
 fn ids(holders: &[u64]) -> Vec<jlong> {
     holders.iter().map(|id| *id as jlong).collect()
+}
+
+pub(crate) fn set_deadlock_buffer_size(db: jlong, count: jint) -> Answer<()> {
+    locking(db)?.set_deadlock_buffer_size(usize::try_from(count).unwrap_or(0));
+    Ok(())
 }
 
 /// `KeyLockInfo` by the numbers of column families: one for each that has locks, as in RocksJava.

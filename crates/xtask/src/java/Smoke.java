@@ -10,12 +10,7 @@ import org.rocksdb.*;
 public class Smoke {
   public static void main(String[] arguments) throws Exception {
     RocksDB.loadLibrary();
-    for (String line : Files.readAllLines(Paths.get("/proc/self/maps"))) {
-      if (line.contains("librocksdbjni")) {
-        System.out.println("@library " + line.substring(line.indexOf('/')));
-        break;
-      }
-    }
+    tellLibrary();
     BlockBasedTableConfig table = new BlockBasedTableConfig();
     table.setFilterPolicy(new BloomFilter(10)).setBlockCache(new LRUCache(8 << 20)).setBlockSize(8192);
     List<ColumnFamilyHandle> handles = new ArrayList<>();
@@ -84,6 +79,16 @@ public class Smoke {
       check(false, "a write to what is only read");
     } catch (RocksDBException refused) {
       check(refused.getStatus().getCode() == Status.Code.NotSupported, refused.getMessage());
+    }
+  }
+
+  /** Says which library is loaded. */
+  static void tellLibrary() throws java.io.IOException {
+    for (String line : Files.readAllLines(Paths.get("/proc/self/maps"))) {
+      if (line.contains("librocksdbjni")) {
+        System.out.println("@library " + line.substring(line.indexOf('/')));
+        break;
+      }
     }
   }
 

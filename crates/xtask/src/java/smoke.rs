@@ -5,37 +5,47 @@ use crate::sources::make_dir;
 use std::path::Path;
 use std::process::{Command, Output};
 
-const PROGRAM: &str = include_str!("Smoke.java");
+/// The programs: main class, and source.
+const PROGRAMS: [(&str, &str); 2] =
+    [("Smoke", include_str!("Smoke.java")), ("Ended", include_str!("Ended.java"))];
 
-/// Compiles the program against `jar` and runs it on `library`.
+/// Compiles the programs against `jar` and runs each on `library`.
 ///
 /// # Errors
-/// What the compiler or the program said, or that it ran on another library.
+/// What the compiler or a program said, or that it ran on another library.
 pub fn run(name: &str, jar: &Path, library: &Path, dir: &Path) -> Result<(), String> {
     let place = dir.join(format!("smoke-{name}"));
     let _ = std::fs::remove_dir_all(&place);
     make_dir(&place)?;
     let failed = |error: std::io::Error| format!("{}: {error}", place.display());
     std::fs::copy(library, place.join("librocksdbjni.so")).map_err(failed)?;
-    let source = place.join("Smoke.java");
-    std::fs::write(&source, PROGRAM).map_err(failed)?;
-    let compiler = Command::new("javac").arg("-cp").arg(jar).arg("-d").args([&place, &source]).output();
+    let sources = PROGRAMS.map(|(class, _)| place.join(format!("{class}.java")));
+    for ((_, text), source) in PROGRAMS.iter().zip(&sources) {
+        std::fs::write(source, text).map_err(failed)?;
+    }
+    let compiler = Command::new("javac").arg("-cp").arg(jar).arg("-d").arg(&place).args(&sources).output();
     succeeded("javac", name, compiler)?;
-    let memory = Place::make(&format!("smoke-{name}"), &place)?;
+    PROGRAMS.iter().try_for_each(|(class, _)| run_one(class, name, jar, &place))
+}
+
+/// Runs the compiled program `class`.
+fn run_one(class: &str, name: &str, jar: &Path, place: &Path) -> Result<(), String> {
+    let memory = Place::make(&format!("smoke-{name}"), place)?;
     let program = Command::new("java")
         .arg(format!("-Djava.library.path={}", place.display()))
         .arg("-cp")
         .arg(format!("{}:{}", place.display(), jar.display()))
-        .arg("Smoke")
+        .arg(class)
         .arg(memory.path().join("database"))
         .output();
     drop(memory);
-    let said = succeeded("java", name, program)?;
+    let said = succeeded(&format!("java {class}"), name, program)?;
     let mapped = said.lines().find_map(|line| line.strip_prefix("@library ")).unwrap_or("no library");
-    if Path::new(mapped).starts_with(&place) {
-        Ok(())
-    } else {
-        Err(format!("jar {name}: the program ran on {mapped}, and not on the library in {}", place.display()))
+    match Path::new(mapped).starts_with(place) {
+        true => Ok(()),
+        false => {
+            Err(format!("jar {name}: {class} ran on {mapped}, and not on the library in {}", place.display()))
+        }
     }
 }
 
