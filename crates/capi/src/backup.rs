@@ -8,7 +8,7 @@ use crate::rate_limiter::rocksdb_ratelimiter_t;
 use crate::settings::{Flag, Settings};
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use outcrop::{
-    BackupEngine, BackupEngineOptions, BackupInfo, CreateBackupOptions, Db, Env, Error, RateLimiter,
+    BackupEngine, BackupEngineOptions, BackupInfo, CreateBackupOptions, Db, Env, Error, Logger, RateLimiter,
     RestoreMode, RestoreOptions, Result, SharedFileNaming,
 };
 use std::sync::Arc;
@@ -42,6 +42,8 @@ pub struct rocksdb_backup_engine_options_t {
     share_files_with_checksum_naming: i32,
     io_buffer_size: u64,
     schema_version: i32,
+    /// For RocksJava: no C function has it.
+    pub info_log: Option<Arc<dyn Logger>>,
     settings: Settings,
 }
 
@@ -66,6 +68,7 @@ impl rocksdb_backup_engine_options_t {
             share_files_with_checksum_naming: (NAMED_BY_SESSION | NAMED_WITH_SIZE).cast_signed(),
             io_buffer_size: defaults.io_buffer_size as u64,
             schema_version: defaults.schema_version.cast_signed(),
+            info_log: None,
             settings: Settings::default(),
         }
     }
@@ -94,6 +97,7 @@ impl rocksdb_backup_engine_options_t {
             io_buffer_size: usize::try_from(self.io_buffer_size).unwrap_or(usize::MAX),
             // Below 1 is refused, as 0 is.
             schema_version: u32::try_from(self.schema_version).unwrap_or(0),
+            info_log: self.info_log.clone(),
             ..BackupEngineOptions::new(&self.backup_dir)
         }
     }

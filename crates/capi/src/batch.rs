@@ -18,6 +18,8 @@ pub struct rocksdb_writebatch_t {
     pub max_bytes: usize,
     /// Keys without a timestamp in the default column family get one that is still to be set.
     default_stamped: bool,
+    /// Bytes and records that are to be written to the WAL, of which those behind are not. For RocksJava: no C function has it.
+    pub wal_end: Option<(usize, u32)>,
     /// Why it cannot be written.
     pub(crate) failed: Option<Error>,
 }
@@ -29,8 +31,12 @@ impl rocksdb_writebatch_t {
     }
 
     /// # Errors
-    /// Corruption if it was made from bytes that are no batch; NotSupported if it was given timestamps.
+    /// Corruption if it was made from bytes that are no batch; NotSupported if it was given timestamps, or has writes that are to be in
+    /// no WAL.
     pub(crate) fn check(&self) -> Result<()> {
+        if self.wal_end.is_some_and(|(bytes, _)| bytes < self.batch.size_bytes()) {
+            return Err(Error::not_supported("writes behind the termination point of the WAL"));
+        }
         self.failed.clone().map_or(Ok(()), Err)
     }
 
@@ -64,6 +70,7 @@ impl rocksdb_writebatch_t {
     fn clear(&mut self) {
         self.batch.clear();
         self.save_points.clear();
+        self.wal_end = None;
         self.failed = None;
     }
 }

@@ -12,8 +12,15 @@ pub struct rocksdb_env_t(pub Env, BottomThreads);
 /// Size of RocksDB's pool for compactions into the last level, kept for its getter.
 struct BottomThreads(AtomicI32);
 
+impl rocksdb_env_t {
+    /// An object for this environment.
+    pub fn of(env: Env) -> rocksdb_env_t {
+        rocksdb_env_t(env, BottomThreads(AtomicI32::new(0)))
+    }
+}
+
 fn env(env: Env) -> *mut rocksdb_env_t {
-    hand_out(rocksdb_env_t(env, BottomThreads(AtomicI32::new(0))))
+    hand_out(rocksdb_env_t::of(env))
 }
 
 #[unsafe(no_mangle)]

@@ -8,7 +8,7 @@ use std::io::Write;
 use std::sync::Arc;
 
 /// Null inside: that of options without a logger.
-pub struct rocksdb_logger_t(pub(crate) Option<Arc<dyn Logger>>);
+pub struct rocksdb_logger_t(pub Option<Arc<dyn Logger>>);
 
 type Log = Option<unsafe extern "C-unwind" fn(*mut c_void, c_uint, *mut c_char, size_t)>;
 

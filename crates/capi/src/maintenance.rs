@@ -92,7 +92,11 @@ unsafe fn compact(
         options.settings.check()?;
         let filtered = cf.compaction_filter.is_some() || cf.compaction_filter_factory.is_some();
         let bound = |(key, len): (*const c_char, size_t)| (!key.is_null()).then(|| slice(key, len));
-        db.compact_range_cf_with(cf, bound(begin), bound(end), &options.get(filtered))
+        let (begin, end, how) = (bound(begin), bound(end), options.get(filtered));
+        match &options.canceled {
+            Some(canceled) => db.compact_range_cf_until(cf, begin, end, &how, canceled),
+            None => db.compact_range_cf_with(cf, begin, end, &how),
+        }
     }
 }
 

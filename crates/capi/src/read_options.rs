@@ -32,7 +32,7 @@ impl rocksdb_readoptions_t {
     /// # Errors
     /// NotSupported naming an option that the engine cannot honour.
     #[inline]
-    pub(crate) fn get(&self) -> Result<&ReadOptions> {
+    pub fn get(&self) -> Result<&ReadOptions> {
         self.settings.check()?;
         match self.bad_timestamps.iter().flatten().next() {
             Some(error) => Err(error.clone()),

@@ -7,6 +7,8 @@ use outcrop::{
     BlobGarbageCollectionPolicy, BottommostLevelCompaction, CompactRangeOptions, Result, Timestamp,
     WaitForCompactOptions, WriteOptions,
 };
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 #[derive(Clone, Default)]
@@ -49,6 +51,10 @@ pub struct rocksdb_compactoptions_t {
     pub(crate) options: CompactRangeOptions,
     /// RocksDB's number; see [`rocksdb_compactoptions_t::get`].
     bottommost: u8,
+    /// Ends the compaction once it is set. For RocksJava: no C function has it.
+    pub canceled: Option<Arc<AtomicBool>>,
+    /// The two numbers that RocksJava made `full_history_ts_low` of.
+    pub history: Option<(i64, i64)>,
     pub(crate) settings: Settings,
 }
 
@@ -61,6 +67,8 @@ impl Default for rocksdb_compactoptions_t {
         rocksdb_compactoptions_t {
             options: CompactRangeOptions::default(),
             bottommost: IF_HAVE_COMPACTION_FILTER,
+            canceled: None,
+            history: None,
             settings: Settings::default(),
         }
     }

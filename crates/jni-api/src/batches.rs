@@ -7,7 +7,7 @@ use crate::glue::{Answer, Thrown, bytes_at, checked, object, take_bytes};
 use crate::lent::{self, Part};
 use crate::status::Status;
 use jni_sys::{jint, jlong, jobject, jvalue};
-use outcrop::IndexedBatchOptions;
+use outcrop::{IndexedBatchOptions, Op};
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_writebatch_t, rocksdb_writebatch_wi_t};
 
@@ -211,4 +211,36 @@ pub(crate) fn pop_save_point(batch: jlong) -> Answer<()> {
 pub(crate) fn set_max_bytes(batch: jlong, max_bytes: jlong) -> Answer<()> {
     indexed(batch).set_max_bytes(usize::try_from(max_bytes).unwrap_or(0));
     Ok(())
+}
+
+/// Marks the end of what is to be written to the WAL.
+pub(crate) fn mark_wal_end(batch: jlong) -> Answer<()> {
+    let own = object::<rocksdb_writebatch_t>(batch);
+    own.wal_end = Some((own.batch.size_bytes(), own.batch.count()));
+    Ok(())
+}
+
+/// `WriteBatch.SavePoint` of that place; without one it has zeros.
+pub(crate) fn wal_end(env: Env, batch: jlong) -> Answer<jobject> {
+    let own = object::<rocksdb_writebatch_t>(batch);
+    let (size, count) = own.wal_end.unwrap_or_default();
+    let content = content(own.batch.iter().take(count as usize))?;
+    let arguments = [jvalue { j: size as jlong }, jvalue { j: count.into() }, jvalue { j: content }];
+    env.new_object("org/rocksdb/WriteBatch$SavePoint", "(JJJ)V", &arguments)
+}
+
+/// RocksDB's flags of the kinds of records. Source: RocksDB `db/write_batch.cc`, `ContentFlags`.
+fn content<'b>(records: impl Iterator<Item = outcrop::Result<outcrop::Record<'b>>>) -> Answer<jlong> {
+    let mut flags = 0;
+    for record in records {
+        flags |= match record?.op {
+            Op::Put { .. } => 1 << 1,
+            Op::Delete { .. } => 1 << 2,
+            Op::SingleDelete { .. } => 1 << 3,
+            Op::Merge { .. } => 1 << 4,
+            Op::DeleteRange { .. } => 1 << 9,
+            Op::PutEntity { .. } => 1 << 12,
+        };
+    }
+    Ok(flags)
 }

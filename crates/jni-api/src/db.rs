@@ -4,7 +4,7 @@ use crate::args::{AsC, Bytes};
 use crate::env::Env;
 use crate::glue::{Answer, Give, Thrown, bytes_at, c_text, checked, handle, object, take_bytes};
 use crate::status::Status;
-use crate::{named, snapshots};
+use crate::{lent, named, snapshots};
 use jni_sys::{jint, jlong, jobject};
 use outcrop::Db;
 use outcrop_capi as c;
@@ -216,6 +216,7 @@ pub(crate) fn close(handle: jlong) -> Answer<()> {
 
 pub(crate) fn dispose(handle: jlong) -> Answer<()> {
     close(handle)?;
+    lent::end(handle);
     crate::glue::dispose::<JavaDb>(handle)
 }
 

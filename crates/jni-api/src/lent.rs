@@ -6,6 +6,7 @@
 //! Transaction.getWriteOptions          a copy of its options
 //! Transaction.getCommitTimeWriteBatch  a batch that is handed over when the transaction is prepared, committed or asked
 //! WriteBatchWithIndex.getWriteBatch    a copy of its writes
+//! RocksDB.getEnv                       an object for its environment, unless that is the default one
 //! ```
 
 use crate::glue::{Answer, dispose, handle, object};
@@ -20,6 +21,7 @@ pub(crate) enum Part {
     IndexedBatch,
     PlainBatch,
     WriteOptions,
+    Environment,
 }
 
 /// A handle, and how its object is disposed.
@@ -67,7 +69,7 @@ pub(crate) fn end(owner: jlong) {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    for part in [Part::IndexedBatch, Part::PlainBatch, Part::WriteOptions] {
+    for part in [Part::IndexedBatch, Part::PlainBatch, Part::WriteOptions, Part::Environment] {
         let taken = lent().remove(&(owner, part));
         if let Some((own, dispose)) = taken {
             COUNT.fetch_sub(1, Ordering::Relaxed);

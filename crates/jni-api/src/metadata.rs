@@ -1,8 +1,11 @@
 //! Facts about an open database: its files, column families, options in force, work in the background.
 
+use crate::args::Bytes;
 use crate::db::{JavaDb, engine, family};
 use crate::env::Env;
 use crate::glue::{Answer, Thrown, c_text, checked, handle, object};
+use crate::lent::{self, Part};
+use crate::slices::JavaSlice;
 use crate::status::Status;
 use jni_sys::{jint, jlong, jobject, jvalue};
 use outcrop::{ColumnFamilyHandle, LiveFile, LiveFilesOptions, StorageFileKind};
@@ -10,6 +13,7 @@ use outcrop_capi as c;
 use outcrop_capi::{rocksdb_column_family_handle_t, rocksdb_options_t};
 use outcrop_options::kept::{CF_KEPT, DB_KEPT};
 use std::ptr::null_mut;
+use std::sync::{Arc, OnceLock};
 
 /// The engine's handle of a column family, the default one for 0.
 pub(crate) fn engine_family<'a>(db: jlong, own: jlong) -> &'a ColumnFamilyHandle {
@@ -314,4 +318,31 @@ pub(crate) fn enable_auto_compaction(env: Env, db: jlong, families: jobject) -> 
         engine(db).set_options_cf(engine_family(db, own), &[("disable_auto_compactions", "false")])?;
     }
     Ok(())
+}
+
+/// Entries and bytes of a range in memtables.
+pub(crate) fn memtable_stats(db: jlong, family: jlong, begin: jlong, end: jlong) -> Answer<Vec<jlong>> {
+    let (begin, end) = (object::<JavaSlice>(begin).bytes(), object::<JavaSlice>(end).bytes());
+    let stats = engine(db).approximate_memtable_stats_cf(engine_family(db, family), begin, end)?;
+    Ok(vec![stats.entries as jlong, stats.bytes as jlong])
+}
+
+pub(crate) fn clip(env: Env, (db, family): (jlong, jlong), begin: Bytes, end: Bytes) -> Answer<()> {
+    let (begin, end) = (begin.get(env)?, end.get(env)?);
+    Ok(engine(db).clip_column_family(engine_family(db, family), &*begin, &*end)?)
+}
+
+/// The environment: that of [`default_environment`], or an object that goes with the database's.
+pub(crate) fn environment(db: jlong) -> Answer<jlong> {
+    let env = engine(db).env();
+    match Arc::ptr_eq(&env.scheduler, &outcrop::Env::posix().scheduler) {
+        true => Ok(default_environment()),
+        false => Ok(lent::give(db, Part::Environment, outcrop_capi::rocksdb_env_t::of(env.clone()))),
+    }
+}
+
+/// One object for the default environment: the jar compares handles.
+pub(crate) fn default_environment() -> jlong {
+    static DEFAULT: OnceLock<jlong> = OnceLock::new();
+    *DEFAULT.get_or_init(|| outcrop_capi::rocksdb_create_default_env() as jlong)
 }

@@ -17,7 +17,7 @@ use crate::glue::{checked, dispose, enter, handle, not_implemented, object, to};
 use crate::{
     backups, batch_iterators, batches, db, files, filters, flink, handlers, iterators, jobs, limits,
     listeners, metadata, named, objects, option_files, option_lists, options, perf, slices, snapshots,
-    statistics, table_configs, tables, transactions, ttl, versions,
+    sst_readers, statistics, table_configs, tables, threads, transactions, ttl, versions,
 };
 use jni_sys::{JNIEnv, jboolean, jbyte, jchar, jdouble, jint, jlong, jobject};
 

@@ -5,7 +5,8 @@ use crate::env::{Env, jni};
 use crate::glue::{Answer, Thrown, bytes_at, c_text, dispose, handle, illegal, not_implemented, object};
 use jni_sys::{jboolean, jbyte, jdouble, jint, jlong, jobject, jvalue};
 use outcrop::{
-    Cache, CacheOptions, CompactionFilter, Comparator, FilterDecision, MergeOperator, UserComparator,
+    Cache, CacheOptions, CompactionFilter, Comparator, FilterDecision, Lane, MergeOperator, Scheduler,
+    UserComparator,
 };
 use outcrop_base::builtin_merge;
 use outcrop_capi as c;
@@ -276,6 +277,35 @@ pub(crate) fn raise_threads(env: jlong, wanted: jint, priority: jbyte) -> Answer
     if wanted > threads(env, priority)? { set_threads(env, wanted, priority) } else { Ok(()) }
 }
 
+/// The lane behind a pool; `priority` is RocksJava's.
+fn lane(priority: jbyte) -> Option<Lane> {
+    match priority {
+        // No thread is of the bottom pool.
+        0 => None,
+        2 => Some(Lane::Flush),
+        _ => Some(Lane::Compaction),
+    }
+}
+
+fn scheduler<'a>(env: jlong) -> &'a Scheduler {
+    &object::<c::rocksdb_env_t>(env).0.scheduler
+}
+
+pub(crate) fn lower_cpu_priority(env: jlong, priority: jbyte) -> Answer<()> {
+    lane(priority).into_iter().for_each(|lane| scheduler(env).lower_cpu_priority(lane));
+    Ok(())
+}
+
+pub(crate) fn lower_io_priority(env: jlong, priority: jbyte) -> Answer<()> {
+    lane(priority).into_iter().for_each(|lane| scheduler(env).lower_io_priority(lane));
+    Ok(())
+}
+
+/// Databases that wait for a thread of the pool.
+pub(crate) fn waiting(env: jlong, priority: jbyte) -> Answer<usize> {
+    Ok(lane(priority).map_or(0, |lane| scheduler(env).waiting(lane)))
+}
+
 /// The number of threads of a pool; `priority` is RocksJava's.
 pub(crate) fn set_threads(env: jlong, threads: jint, priority: jbyte) -> Answer<()> {
     let env = env as *mut c::rocksdb_env_t;
@@ -351,21 +381,28 @@ pub(crate) fn dispose_logger(logger: jlong) -> Answer<()> {
     dispose::<Arc<JavaLogger>>(logger)
 }
 
-pub(crate) fn set_logger(options: jlong, logger: jlong) -> Answer<()> {
+/// The logger of C's. A database may log as long as it is open, and nobody says when the last has closed: the logger's reference stays.
+fn c_logger(logger: jlong) -> *mut c::rocksdb_logger_t {
     let logger = object::<Arc<JavaLogger>>(logger).clone();
-    // SAFETY: see `glue`. A database may log as long as it is open, and nobody says when the last has closed: the logger's
-    // reference stays.
-    unsafe {
-        let own = match logger.standard {
-            Some(own) => own as *mut c::rocksdb_logger_t,
-            None => c::rocksdb_logger_create_callback_logger(
-                0,
-                Some(log),
-                Arc::into_raw(logger).cast_mut().cast(),
-            ),
-        };
-        c::rocksdb_options_set_info_log(options as *mut _, own);
+    match logger.standard {
+        Some(own) => own as *mut c::rocksdb_logger_t,
+        None => {
+            let state = Arc::into_raw(logger).cast_mut().cast();
+            c::rocksdb_logger_create_callback_logger(0, Some(log), state)
+        }
     }
+}
+
+pub(crate) fn set_logger(options: jlong, logger: jlong) -> Answer<()> {
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_options_set_info_log(options as *mut _, c_logger(logger)) };
+    Ok(())
+}
+
+pub(crate) fn set_backup_logger(options: jlong, logger: jlong) -> Answer<()> {
+    // SAFETY: see `glue`.
+    let own = unsafe { (*c_logger(logger)).0.clone() };
+    object::<c::rocksdb_backup_engine_options_t>(options).info_log = own;
     Ok(())
 }
 

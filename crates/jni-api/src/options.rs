@@ -7,6 +7,8 @@ use crate::snapshots;
 use jni_sys::{jboolean, jbyte, jint, jlong, jobject, jvalue};
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_options_t, rocksdb_readoptions_t, rocksdb_writeoptions_t};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// `Options` of a `DBOptions` and a `ColumnFamilyOptions`.
 pub(crate) fn combine(db: jlong, family: jlong) -> Answer<jlong> {
@@ -314,6 +316,39 @@ pub(crate) fn file_manager(
         c::rocksdb_sst_file_manager_set_max_trash_db_ratio(manager, trash);
         Ok(manager as jlong)
     }
+}
+
+/// `CompactRangeOptions`: its compactions look at a flag, which another thread may set once they run.
+pub(crate) fn new_compaction() -> Answer<jlong> {
+    let own = c::rocksdb_compactoptions_create();
+    object::<c::rocksdb_compactoptions_t>(own as jlong).canceled = Some(Arc::default());
+    Ok(own as jlong)
+}
+
+/// The flag of `CompactRangeOptions`.
+pub(crate) fn canceled<'a>(options: jlong) -> Answer<&'a AtomicBool> {
+    // SAFETY: see `glue`. Shared, as a compaction under these options may run.
+    let own = unsafe { &*(options as *const c::rocksdb_compactoptions_t) };
+    own.canceled.as_deref().ok_or_else(|| illegal("these options have no such flag"))
+}
+
+/// Both numbers, one after the other, as RocksJava passes them.
+pub(crate) fn set_history(options: jlong, start: jlong, range: jlong) -> Answer<()> {
+    object::<c::rocksdb_compactoptions_t>(options).history = Some((start, range));
+    let mut bytes = [start.to_le_bytes(), range.to_le_bytes()].concat();
+    let at = bytes.as_mut_ptr().cast();
+    // SAFETY: see `glue`.
+    unsafe { c::rocksdb_compactoptions_set_full_history_ts_low(options as *mut _, at, bytes.len()) };
+    Ok(())
+}
+
+/// `CompactRangeOptions.Timestamp`, or null.
+pub(crate) fn history(env: Env, options: jlong) -> Answer<jobject> {
+    let Some((start, range)) = object::<c::rocksdb_compactoptions_t>(options).history else {
+        return Ok(std::ptr::null_mut());
+    };
+    let arguments = [jvalue { j: start }, jvalue { j: range }];
+    env.new_object("org/rocksdb/CompactRangeOptions$Timestamp", "(JJ)V", &arguments)
 }
 
 #[cfg(test)]

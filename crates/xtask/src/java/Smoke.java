@@ -61,11 +61,11 @@ public class Smoke {
         // As it should be.
       }
       try {
-        db.resetStats();
-        check(false, "resetStats");
+        db.endTrace();
+        check(false, "endTrace");
       } catch (RocksDBException missing) {
         check(missing.getStatus().getCode() == Status.Code.NotSupported, "code");
-        check(missing.getMessage().equals("RocksDB.resetStats"), missing.getMessage());
+        check(missing.getMessage().equals("RocksDB.endTrace"), missing.getMessage());
       }
       batches(other);
       levels(db);

@@ -6,8 +6,11 @@ use std::path::Path;
 use std::process::{Command, Output};
 
 /// The programs: main class, and source.
-const PROGRAMS: [(&str, &str); 2] =
-    [("Smoke", include_str!("Smoke.java")), ("Ended", include_str!("Ended.java"))];
+const PROGRAMS: [(&str, &str); 3] = [
+    ("Smoke", include_str!("Smoke.java")),
+    ("Ended", include_str!("Ended.java")),
+    ("Seldom", include_str!("Seldom.java")),
+];
 
 /// Compiles the programs against `jar` and runs each on `library`.
 ///

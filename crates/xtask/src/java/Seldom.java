@@ -1,0 +1,185 @@
+import java.nio.file.Files;
+import java.nio.file.Path;
+import java.nio.file.Paths;
+import java.util.ArrayList;
+import java.util.Arrays;
+import java.util.Collections;
+import java.util.List;
+import org.rocksdb.*;
+
+/** Calls that few programs make, and what RocksJava's own tests do not ask of them. */
+public class Seldom {
+  public static void main(String[] arguments) throws Exception {
+    RocksDB.loadLibrary();
+    Smoke.tellLibrary();
+    Path place = Paths.get(arguments[0]);
+    Files.createDirectories(place);
+    ranges(place.resolve("ranges").toString());
+    canceled(place.resolve("canceled").toString());
+    environments(place.resolve("environments").toString());
+    termination(place.resolve("termination").toString());
+    tables(place.resolve("tables").toString());
+    readers(place);
+    threads();
+  }
+
+  private static void ranges(String path) throws RocksDBException {
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path);
+         Slice from = new Slice("b"); Slice to = new Slice("d")) {
+      for (String key : Arrays.asList("a", "b", "c", "d")) {
+        db.put(key.getBytes(), "value".getBytes());
+      }
+      RocksDB.CountAndSize stats = db.getApproximateMemTableStats(new Range(from, to));
+      check(stats.count == 2 && stats.size >= 2 * 6, stats.count + " entries, " + stats.size + " bytes");
+      db.clipColumnFamily(null, "b".getBytes(), "d".getBytes());
+      check(db.get("a".getBytes()) == null && db.get("d".getBytes()) == null, "clipped");
+      check(db.get("b".getBytes()) != null && db.get("c".getBytes()) != null, "kept");
+      check(!db.getProperty("rocksdb.stats").contains("Cumulative writes: 0 writes"), "it was counted");
+      db.resetStats();
+      check(db.getProperty("rocksdb.stats").contains("Cumulative writes: 0 writes, 0 keys"), db.getProperty("rocksdb.stats"));
+    }
+  }
+
+  private static void canceled(String path) throws Exception {
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path);
+         CompactRangeOptions how = new CompactRangeOptions()) {
+      db.put("a".getBytes(), "1".getBytes());
+      check(!how.canceled(), "not canceled");
+      how.setCanceled(true);
+      check(how.canceled(), "canceled");
+      try {
+        db.compactRange(db.getDefaultColumnFamily(), null, null, how);
+        check(false, "it ends");
+      } catch (RocksDBException ended) {
+        check(ended.getStatus().getCode() == Status.Code.Incomplete, ended.getMessage());
+      }
+      how.setCanceled(false);
+      // One that waits, as nothing may run: another thread ends it, whether it has begun or not.
+      Status[] status = new Status[1];
+      db.pauseBackgroundWork();
+      Thread caller = new Thread(() -> {
+        try {
+          db.compactRange(db.getDefaultColumnFamily(), null, null, how);
+        } catch (RocksDBException ended) {
+          status[0] = ended.getStatus();
+        }
+      });
+      caller.start();
+      how.setCanceled(true);
+      caller.join();
+      check(status[0] != null && status[0].getCode() == Status.Code.Incomplete, "ended by another");
+      db.continueBackgroundWork();
+      how.setCanceled(false);
+      db.compactRange(db.getDefaultColumnFamily(), null, null, how);
+      check(db.getProperty("rocksdb.num-files-at-level0").equals("0"), "it was compacted");
+    }
+  }
+
+  private static void environments(String path) throws RocksDBException {
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path)) {
+      check(db.getEnv() == Env.getDefault(), "the default one");
+    }
+    try (Env memory = new RocksMemEnv(Env.getDefault());
+         Options options = new Options().setCreateIfMissing(true).setEnv(memory); RocksDB db = RocksDB.open(options, path)) {
+      Env own = db.getEnv();
+      check(own != Env.getDefault() && own.getNativeHandle() == db.getEnv().getNativeHandle(), "its own, once");
+      check(!own.getThreadList().isEmpty(), "it has threads");
+    }
+  }
+
+  private static void termination(String path) throws RocksDBException {
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path);
+         WriteOptions write = new WriteOptions(); WriteBatch batch = new WriteBatch()) {
+      batch.put("a".getBytes(), "1".getBytes());
+      batch.markWalTerminationPoint();
+      db.write(write, batch);
+      batch.delete("b".getBytes());
+      check(batch.getWalTerminationPoint().getCount() == 1 && batch.getWalTerminationPoint().getContentFlags() == 2, "the point");
+      try {
+        db.write(write, batch);
+        check(false, "a write that is to be in no log");
+      } catch (RocksDBException refused) {
+        check(refused.getStatus().getCode() == Status.Code.NotSupported, refused.getMessage());
+      }
+      batch.clear();
+      check(batch.getWalTerminationPoint().isCleared(), "cleared");
+      batch.put("b".getBytes(), "2".getBytes());
+      db.write(write, batch);
+      check(db.get("a".getBytes()) != null && db.get("b".getBytes()) != null, "written");
+    }
+  }
+
+  private static void tables(String path) throws RocksDBException {
+    List<String> told = Collections.synchronizedList(new ArrayList<>());
+    try (AbstractEventListener listener = new AbstractEventListener() {
+           @Override public void onTableFileCreationStarted(TableFileCreationBriefInfo table) {
+             told.add("begins " + table.getReason() + " " + table.getColumnFamilyName());
+           }
+
+           @Override public void onTableFileCreated(TableFileCreationInfo table) {
+             told.add("made " + table.getTableProperties().getNumEntries() + " " + table.getStatus().getCode()
+                 + " " + (table.getFileSize() > 0) + " " + table.getFilePath().endsWith(".sst"));
+           }
+         };
+         Options options = new Options().setCreateIfMissing(true).setListeners(Collections.singletonList(listener));
+         RocksDB db = RocksDB.open(options, path); FlushOptions flush = new FlushOptions()) {
+      db.put("a".getBytes(), "1".getBytes());
+      db.flush(flush);
+      check(told.equals(Arrays.asList("begins FLUSH default", "made 1 Ok true true")), told.toString());
+    }
+  }
+
+  private static void readers(Path place) throws RocksDBException {
+    String path = place.resolve("alone.sst").toString();
+    try (Options options = new Options().setMergeOperatorName("stringappend"); EnvOptions files = new EnvOptions();
+         SstFileWriter writer = new SstFileWriter(files, options)) {
+      writer.open(path);
+      writer.put("a".getBytes(), "1".getBytes());
+      writer.merge("b".getBytes(), "2".getBytes());
+      writer.delete("c".getBytes());
+      writer.put("d".getBytes(), "4".getBytes());
+      writer.finish();
+    }
+    try (Options options = new Options().setMergeOperatorName("stringappend"); ReadOptions read = new ReadOptions();
+         SstFileReader reader = new SstFileReader(options)) {
+      try {
+        reader.verifyChecksum();
+        check(false, "nothing is open");
+      } catch (IllegalArgumentException closed) {
+        // As it should be.
+      }
+      reader.open(path);
+      reader.verifyChecksum();
+      check(reader.getTableProperties().getNumEntries() == 4, "entries");
+      try (SstFileReaderIterator rows = reader.newIterator(read)) {
+        StringBuilder text = new StringBuilder();
+        for (rows.seekToFirst(); rows.isValid(); rows.next()) {
+          text.append(new String(rows.key())).append(new String(rows.value()));
+        }
+        for (rows.seekForPrev("c".getBytes()); rows.isValid(); rows.prev()) {
+          text.append(new String(rows.key()));
+        }
+        rows.status();
+        check(text.toString().equals("a1b2d4ba"), text.toString());
+      }
+    }
+    try (Options options = new Options(); SstFileReader reader = new SstFileReader(options)) {
+      reader.open(place.resolve("none.sst").toString());
+      check(false, "there is no such file");
+    } catch (RocksDBException missing) {
+      check(missing.getStatus().getCode() == Status.Code.IOError, missing.getMessage());
+    }
+  }
+
+  private static void threads() {
+    check(ThreadStatus.getOperationName(OperationType.OP_FLUSH).equals("Flush"), "names");
+    check(ThreadStatus.interpretOperationProperties(OperationType.OP_FLUSH, new long[6]).size() == 3, "properties");
+    check(Env.getDefault().getThreadPoolQueueLen(Priority.BOTTOM) == 0, "nobody waits");
+  }
+
+  private static void check(boolean good, String what) {
+    if (!good) {
+      throw new AssertionError(what);
+    }
+  }
+}
