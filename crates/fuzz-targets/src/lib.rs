@@ -10,7 +10,8 @@
 //! Checksums keep mutated bytes out of the code behind them. Each target therefore runs on the input as it is
 //! and, with `Target::repair`, once more with checksums made to match. Parts of tables are tested in a table
 //! that is built around them (`assemble.rs`).
-//! Next: `seeds.rs` for where the corpus comes from, `mutate.rs`, and `main.rs`, the fuzzer for stable Rust; `fuzz/` has the same targets for cargo-fuzz.
+//! Next: `seeds.rs` for where the corpus comes from, `mutate.rs`, and `main.rs`, the fuzzer that nothing guides; `fuzz/` has
+//! the one that coverage guides.
 #![forbid(unsafe_code)]
 
 mod assemble;

@@ -1,7 +1,7 @@
 //! A fuzzer for stable Rust: mutates the corpus and runs the targets. `cargo xtask fuzz` starts it.
 //!
-//! There is no feedback from coverage, which stable Rust does not give: what makes up for it is a corpus that
-//! reaches every decoder, and checksums that are repaired. `fuzz/` has the same targets for cargo-fuzz.
+//! Nothing guides it, so it needs no build of its own: what makes up for that is a corpus that reaches every decoder, and
+//! checksums that are repaired. `fuzz/` is the program that coverage guides, which fills the corpus.
 //!
 //! ```text
 //! seed, target, case number -> one input     so a failure is replayed by --seed, --target and --case
@@ -35,6 +35,8 @@ struct Arguments {
     seed: u64,
     /// Only this case.
     case: Option<u64>,
+    /// Only this file.
+    input: Option<PathBuf>,
     state: Option<PathBuf>,
     write_corpus: bool,
 }
@@ -61,6 +63,7 @@ fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
         target: None,
         seed: 1,
         case: None,
+        input: None,
         state: None,
         write_corpus: false,
     };
@@ -77,10 +80,11 @@ fn parse(mut given: impl Iterator<Item = String>) -> Result<Arguments, String> {
             "--target" => arguments.target = Some(value),
             "--seed" => arguments.seed = number()?,
             "--case" => arguments.case = Some(number()?),
+            "--input" => arguments.input = Some(value.into()),
             "--state" => arguments.state = Some(value.into()),
             _ => {
                 return Err(format!(
-                    "{name}: expected --seconds, --cases, --target, --seed, --case or --write-corpus"
+                    "{name}: expected --seconds, --cases, --target, --seed, --case, --input or --write-corpus"
                 ));
             }
         }
@@ -116,10 +120,15 @@ fn fuzz(arguments: &Arguments) -> Result<(), String> {
         *LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner) = panic.to_string();
     }));
     limits::watch();
-    let fixtures = fixtures(&arguments.root)?;
+    if let Some(path) = &arguments.input {
+        return match chosen[..] {
+            [target] => run_input(target, arguments, path),
+            _ => Err("--input goes with --target".to_string()),
+        };
+    }
     let mut failed = Vec::new();
     for target in chosen {
-        if !run_target(target, arguments, &fixtures)? {
+        if !run_target(target, arguments)? {
             failed.push(target.name);
         }
     }
@@ -128,13 +137,25 @@ fn fuzz(arguments: &Arguments) -> Result<(), String> {
 
 static LAST_PANIC: Mutex<String> = Mutex::new(String::new());
 
+/// Runs `target` on one file, as often as a fault needs that threads have their part in.
+fn run_input(target: &Target, arguments: &Arguments, path: &Path) -> Result<(), String> {
+    let input = std::fs::read(path).map_err(|error| format!("{}: {error}", path.display()))?;
+    let start = Instant::now();
+    let mut cases = 0_u64;
+    while cases == 0 || start.elapsed() < arguments.time.min(Duration::from_secs(3)) {
+        if !passes(target, &input) {
+            report(target, arguments, &Failing::File(path), &input)?;
+            return Err(format!("failed: {}", target.name));
+        }
+        cases += 1;
+    }
+    eprintln!("fuzz: {}: {cases} runs of {} bytes pass", target.name, input.len());
+    Ok(())
+}
+
 /// Runs one target; false if it failed.
-fn run_target(
-    target: &Target,
-    arguments: &Arguments,
-    fixtures: &[(String, String, Vec<u8>)],
-) -> Result<bool, String> {
-    let inputs = inputs(target, &arguments.root, fixtures)?;
+fn run_target(target: &Target, arguments: &Arguments) -> Result<bool, String> {
+    let inputs = seeds::inputs(target, &arguments.root)?;
     let state = match &arguments.state {
         Some(path) => {
             Some(std::fs::File::create(path).map_err(|error| format!("{}: {error}", path.display()))?)
@@ -143,7 +164,7 @@ fn run_target(
     };
     for input in &inputs {
         if !passes(target, input) {
-            report(target, arguments, "an input of the corpus", input)?;
+            report(target, arguments, &Failing::OfCorpus, input)?;
             return Ok(false);
         }
     }
@@ -161,7 +182,7 @@ fn run_target(
         }
         let input = mutate(&inputs, &mut Rng::of_case(arguments.seed, target.name, case));
         if !passes(target, &input) {
-            report(target, arguments, &format!("case {case}"), &input)?;
+            report(target, arguments, &Failing::Case(case), &input)?;
             return Ok(false);
         }
         cases += 1;
@@ -171,29 +192,6 @@ fn run_target(
     Ok(true)
 }
 
-/// The corpus of a target, and the fixtures it takes as they are.
-fn inputs(
-    target: &Target,
-    root: &Path,
-    fixtures: &[(String, String, Vec<u8>)],
-) -> Result<Vec<Vec<u8>>, String> {
-    let dir = root.join("fuzz/corpus").join(target.name);
-    let describe = |error: std::io::Error| format!("{}: {error}", dir.display());
-    let mut paths: Vec<PathBuf> = std::fs::read_dir(&dir)
-        .map_err(describe)?
-        .map(|entry| entry.map(|entry| entry.path()))
-        .collect::<Result<_, _>>()
-        .map_err(describe)?;
-    paths.sort();
-    let mut inputs: Vec<Vec<u8>> =
-        paths.iter().map(std::fs::read).collect::<Result<_, _>>().map_err(describe)?;
-    let whole = fixtures.iter().filter(|(_, name, _)| target.fixtures.iter().any(|e| name.ends_with(e)));
-    inputs.extend(
-        whole.map(|(_, _, bytes)| bytes.clone()).filter(|bytes| !inputs.contains(bytes)).collect::<Vec<_>>(),
-    );
-    if inputs.is_empty() { Err(format!("{}: no inputs", dir.display())) } else { Ok(inputs) }
-}
-
 fn passes(target: &Target, input: &[u8]) -> bool {
     limits::enter(target.memory);
     let outcome = catch_unwind(AssertUnwindSafe(|| target.run(input)));
@@ -201,19 +199,42 @@ fn passes(target: &Target, input: &[u8]) -> bool {
     outcome.is_ok()
 }
 
+/// Where an input that fails is from.
+enum Failing<'p> {
+    OfCorpus,
+    Case(u64),
+    File(&'p Path),
+}
+
 /// Says what failed, and keeps a small input that fails.
-fn report(target: &Target, arguments: &Arguments, what: &str, input: &[u8]) -> Result<(), String> {
-    let seed = arguments.seed;
+fn report(target: &Target, arguments: &Arguments, failing: &Failing<'_>, input: &[u8]) -> Result<(), String> {
+    let (name, seed) = (target.name, arguments.seed);
+    let (what, file, again) = match failing {
+        Failing::OfCorpus => (
+            format!("an input of the corpus of seed {seed}"),
+            format!("crash-{seed}-an-input-of-the-corpus"),
+            format!("--seed {seed}"),
+        ),
+        Failing::Case(case) => (
+            format!("case {case} of seed {seed}"),
+            format!("crash-{seed}-case-{case}"),
+            format!("--seed {seed} --case {case}"),
+        ),
+        Failing::File(path) => (
+            path.display().to_string(),
+            format!("{}-small", path.file_name().unwrap_or_default().to_string_lossy()),
+            format!("--input {}", path.display()),
+        ),
+    };
     let panic = LAST_PANIC.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    eprintln!("fuzz: {}: {what} of seed {seed} fails: {panic}", target.name);
+    eprintln!("fuzz: {name}: {what} fails: {panic}");
     let small = reduce(input.to_vec(), 3000, |bytes| !passes(target, bytes));
-    let dir = arguments.root.join("fuzz/artifacts").join(target.name);
-    let path = dir.join(format!("crash-{seed}-{}", what.replace(' ', "-")));
+    let dir = arguments.root.join("fuzz/artifacts").join(name);
+    let path = dir.join(file);
     let written = std::fs::create_dir_all(&dir).and_then(|()| std::fs::write(&path, &small));
     written.map_err(|error| format!("{}: {error}", path.display()))?;
     let hex: String = small.iter().take(400).map(|byte| format!("{byte:02x}")).collect();
-    eprintln!("fuzz: {}: {} bytes, in {}: {hex}", target.name, small.len(), path.display());
-    let case = what.strip_prefix("case ").map_or(String::new(), |case| format!(" --case {case}"));
-    eprintln!("fuzz: again: cargo xtask fuzz --target {} --seed {seed}{case}", target.name);
+    eprintln!("fuzz: {name}: {} bytes, in {}: {hex}", small.len(), path.display());
+    eprintln!("fuzz: again: cargo xtask fuzz --target {name} {again}");
     Ok(())
 }

@@ -52,8 +52,13 @@ const EDGES: [u64; 14] = [
 /// # Panics
 /// If there are no inputs.
 pub fn mutate(inputs: &[Vec<u8>], rng: &mut Rng) -> Vec<u8> {
-    let mut bytes = inputs[rng.below(inputs.len())].clone();
+    let bytes = inputs[rng.below(inputs.len())].clone();
     let other = &inputs[rng.below(inputs.len())];
+    changed(bytes, other, rng)
+}
+
+/// `bytes`, changed in a few places; pieces of `other` may be put in.
+pub fn changed(mut bytes: Vec<u8>, other: &[u8], rng: &mut Rng) -> Vec<u8> {
     // Mostly one or two changes: more leave little of the structure.
     for _ in 0..=rng.next().trailing_zeros().min(6) {
         change(&mut bytes, other, rng);

@@ -1,8 +1,9 @@
 //! Inputs that are known to decode, taken from databases RocksDB wrote: where mutation starts.
 //!
-//! `cargo xtask fuzz --write-corpus` puts them into `fuzz/corpus`, where they are committed together with what
-//! fuzzing has found since.
+//! `cargo xtask fuzz --write-corpus` puts them into `fuzz/corpus`; `cargo xtask fuzz --merge` keeps of them, and of what fuzzing has
+//! found since, those that are needed to cover what all cover.
 
+use crate::Target;
 use crate::assemble::{Assembly, block, small_block};
 use crate::repair::for_each_block;
 use outcrop_base::coding::{put_length_prefixed, put_varint32};
@@ -320,4 +321,42 @@ pub fn fixtures(dir: &Path) -> std::io::Result<Vec<Fixture>> {
     }
     files.sort();
     Ok(files)
+}
+
+/// The fixtures that `target` takes as they are, and its corpus does not have. `root` is the workspace's directory.
+///
+/// # Errors
+/// The directory or file that cannot be read.
+pub fn whole_fixtures(target: &Target, root: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let corpus = corpus(target, root)?;
+    let files = fixtures(&root.join("fixtures")).map_err(|error| format!("fixtures: {error}"))?;
+    let mut whole: Vec<Vec<u8>> = Vec::new();
+    for (_, name, bytes) in files {
+        let taken = target.fixtures.iter().any(|ending| name.ends_with(ending));
+        if taken && !corpus.contains(&bytes) && !whole.contains(&bytes) {
+            whole.push(bytes);
+        }
+    }
+    Ok(whole)
+}
+
+/// The corpus of a target, in the order of names, and the fixtures it takes as they are.
+///
+/// # Errors
+/// What cannot be read, or that there are none.
+pub fn inputs(target: &Target, root: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let mut inputs = corpus(target, root)?;
+    inputs.extend(whole_fixtures(target, root)?);
+    if inputs.is_empty() { Err(format!("fuzz/corpus/{}: no inputs", target.name)) } else { Ok(inputs) }
+}
+
+fn corpus(target: &Target, root: &Path) -> Result<Vec<Vec<u8>>, String> {
+    let dir = root.join("fuzz/corpus").join(target.name);
+    let read = || -> std::io::Result<Vec<Vec<u8>>> {
+        let paths = std::fs::read_dir(&dir)?.map(|entry| entry.map(|entry| entry.path()));
+        let mut paths = paths.collect::<std::io::Result<Vec<_>>>()?;
+        paths.sort();
+        paths.iter().map(std::fs::read).collect()
+    };
+    read().map_err(|error| format!("{}: {error}", dir.display()))
 }

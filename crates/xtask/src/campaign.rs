@@ -18,7 +18,7 @@ mod ledger;
 mod slice;
 mod table;
 
-use crate::{crashes, fuzz, pingpong, programs, root, simulate, tidy};
+use crate::{crashes, fuzz, guided, pingpong, programs, root, simulate, tidy};
 use ledger::{Begun, Ledger};
 use std::io::{IsTerminal, Write};
 use std::path::{Path, PathBuf};
@@ -28,14 +28,15 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 /// How it is called.
 pub const USAGE: &str = "campaign --hours N | --minutes N [--only A,B] [--dir DIR] [--resume]";
 
-/// Every campaign: a verb that takes `--seconds` and `--seed`, says `VERB: N cases` and fails if it finds something.
-const CAMPAIGNS: [&str; 11] = [
+/// Every campaign: a verb (`guided`: `fuzz --guided`) that takes `--seconds` and `--seed`, says `VERB: N cases` and fails if it finds something.
+const CAMPAIGNS: [&str; 12] = [
     "calls",
     "options",
     "pingpong",
     "timestamps",
     "expiry",
     "fuzz",
+    "guided",
     "crashes",
     "kills",
     "block-crashes",
@@ -136,10 +137,14 @@ fn chosen(list: &str) -> Result<Vec<String>, String> {
 
 /// The command line of a slice, after `cargo xtask`.
 fn slice_arguments(verb: &str, seed: u64, seconds: u64) -> Vec<String> {
-    // The fuzzer takes seconds for each of its targets.
-    let seconds = if verb == "fuzz" { (seconds / fuzz::targets() as u64).max(1) } else { seconds };
-    let mut arguments: Vec<String> =
-        [verb, "--seconds", &seconds.to_string(), "--seed", &seed.to_string()].map(String::from).to_vec();
+    // The fuzzers take seconds for each of their targets.
+    let fuzzes = ["fuzz", "guided"].contains(&verb);
+    let seconds = if fuzzes { (seconds / fuzz::targets() as u64).max(1) } else { seconds };
+    let mut arguments: Vec<String> = match verb {
+        "guided" => ["fuzz", "--guided"].map(String::from).to_vec(),
+        _ => vec![verb.to_string()],
+    };
+    arguments.extend(["--seconds", &seconds.to_string(), "--seed", &seed.to_string()].map(String::from));
     if verb == "options" {
         arguments.push("--random-only".to_string());
     }
@@ -159,6 +164,9 @@ fn put_programs_aside(kept: &Path, names: &[String]) -> Result<(), String> {
     }
     if wants(&["fuzz"]) {
         files.push((fuzz::PROGRAM.to_string(), fuzz::build()?));
+    }
+    if wants(&["guided"]) && guided::compiler().is_ok() {
+        files.push((guided::PROGRAM.to_string(), guided::build()?));
     }
     if wants(&["crashes"]) {
         files.push((crashes::PROGRAM.to_string(), crashes::build()?));

@@ -1,9 +1,9 @@
 //! `cargo xtask fuzz`: the fuzzer of `crates/fuzz-targets`, in a process of its own.
 //!
 //! The fuzzer may be ended by what it finds: too much memory, too much time, an overflown stack. A file
-//! that it keeps up to date then says which input it had.
+//! that it keeps up to date then says which input it had. With `--guided` or `--merge`: `guided.rs`.
 
-use crate::{cargo, programs, root, tree_seed};
+use crate::{cargo, guided, programs, root, tree_seed};
 use std::path::PathBuf;
 use std::process::Command;
 
@@ -33,6 +33,9 @@ const FUZZ: Profile = ("fuzz", "fuzz");
 /// # Errors
 /// The target that failed, and the arguments that repeat it.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
+    if guided::is_meant(arguments) {
+        return guided::run(arguments);
+    }
     run_built(FUZZ, arguments)
 }
 

@@ -13,8 +13,10 @@
 //! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks, examples of public types
 //! cargo xtask circles          prints the import circles of the engine's files
 //! cargo xtask fetch            the reference libraries
-//! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--write-corpus]
+//! cargo xtask fuzz [--seconds N] [--target T] [--seed S] [--case N] [--input FILE] [--write-corpus]
 //!                              mutates the corpus of every decoder, or of one; docs/testing.md
+//! cargo xtask fuzz --guided [--target T] [--seconds N] [--seed S] [--jobs N] [--compare]
+//!                              the same under libFuzzer, guided by coverage; --merge takes what it found into the corpus
 //! cargo xtask instructions [--bless]
 //!                              instructions per operation under callgrind, beside what is recorded
 //! cargo xtask loom             the protocols between threads in every order of steps: models/
@@ -54,6 +56,7 @@ mod declarations;
 mod dist;
 mod examples;
 mod fuzz;
+mod guided;
 mod instructions;
 mod interleavings;
 mod java;
@@ -136,8 +139,9 @@ fn main() -> ExitCode {
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | timestamps [--seconds N] [--cases N] [--seed S] [--fixed N] | expiry [--seconds N] [--cases N] [--seed S] | \
-             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {} | {}",
             streams::USAGE,
+            guided::USAGE,
             campaign::USAGE,
             crashes::USAGE,
             simulate::USAGE,

@@ -126,6 +126,9 @@ fn cases_are_counted_in_the_lines_of_generators() {
     let output = "fuzz: cargo xtask fuzz --seconds 1\nfuzz: coding: 400 cases in 1.0 s from 3 inputs\n\
         fuzz: keys: 20 cases in 1.0 s from 3 inputs\n";
     assert_eq!(slice::cases("fuzz", output), 420);
+    let output =
+        "guided: coding: 400 cases, 40 a second, counters 7 -> 9, 2 new inputs\nguided: SKIPPED, x\n";
+    assert_eq!(slice::cases("guided", output), 400);
     let output = "pingpong: 0 failures; 33 cases, 99 swaps, 7 operations, 1 SIGKILLs in 3 s\n";
     assert_eq!(slice::cases("pingpong", output), 33);
     assert_eq!(
@@ -149,5 +152,7 @@ fn arguments_are_understood_or_refused() {
     assert!(refused(&["--hours", "-1"]).contains("no length of time"));
     assert!(refused(&[]).contains("for how long"));
     assert!(refused(&["--hours"]).contains("needs a value"));
+    let guided = slice_arguments("guided", 5, 1);
+    assert_eq!(guided, ["fuzz", "--guided", "--seconds", "1", "--seed", "5"]);
     assert_eq!(slice_arguments("fuzz", 5, 60)[2], (60 / fuzz::targets() as u64).max(1).to_string());
 }

@@ -1,4 +1,0 @@
-//! Feeds the target `compressed` under libFuzzer.
-#![no_main]
-
-libfuzzer_sys::fuzz_target!(|input: &[u8]| outcrop_fuzz_targets::target("compressed").run(input));
