@@ -15,7 +15,7 @@ use outcrop_lab::targets::maven;
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, Output};
 
 /// The release whose test is used, and the version of RocksDB that it is.
 const SOURCES: (&str, &str) = ("=0.19.0", "11.8.1");
@@ -46,26 +46,65 @@ type Exceptions = BTreeMap<&'static str, Exception>;
 /// # Errors
 /// Which phases disagree with the list, or what could not be built or fetched.
 pub fn run() -> Result<(), String> {
-    let dir = programs::target_dir().join("c_test");
-    make_dir(&dir)?;
-    let rocksdb = sources(SOURCES.0, &dir)?.join("rocksdb");
-    let text = read(&rocksdb.join("db/c_test.c"))?;
-    let exceptions = exceptions()?;
-    let (program, phases) = with_labels(&text, &exceptions)?;
-    let source = dir.join("c_test_labels.c");
-    std::fs::write(&source, program).map_err(|error| format!("{}: {error}", source.display()))?;
+    let test = Test::prepare()?;
     let reference = maven::obtain("rocksdb", SOURCES.1).map_err(|error| error.to_string())?;
-    let control = compile(&rocksdb, &source, &dir, "control", &reference)?;
-    let ours = compile(&rocksdb, &source, &dir, "outcrop", &programs::built("liboutcrop_capi.so")?)?;
+    let control = test.compile("control", &reference)?;
+    let ours = test.compile("outcrop", &programs::built("liboutcrop_capi.so")?)?;
 
-    let all_listed: Vec<&str> = exceptions.keys().copied().collect();
+    let all_listed: Vec<&str> = test.exceptions.keys().copied().collect();
     for skipped in [&[][..], &all_listed] {
         let failed = failures(&control, skipped)?;
         if !failed.is_empty() {
             return Err(format!("RocksDB itself, with {skipped:?} skipped, fails: {failed:?}"));
         }
     }
-    report(&phases, &failures(&ours, &[])?, &exceptions)
+    report(&test.phases, &failures(&ours, &[])?, &test.exceptions)
+}
+
+/// Runs the phases that pass, with our library `library`, below the command `checker`; gives what it and they said.
+///
+/// # Errors
+/// The test does not build, or does not end well.
+pub fn run_below(checker: &Command, library: &Path) -> Result<String, String> {
+    let test = Test::prepare()?;
+    let program = test.compile("outcrop", library)?;
+    let skipped: Vec<String> = test.exceptions.keys().map(ToString::to_string).collect();
+    let mut command = Command::new(checker.get_program());
+    command.args(checker.get_args()).arg(&program);
+    let output = play(command, &program, &skipped)?;
+    let text = String::from_utf8_lossy(&output.stderr).into_owned();
+    match output.status.success() && text.contains("\nPASS\n") {
+        true => Ok(text),
+        false => Err(format!("c_test.c: {}: {text}", output.status)),
+    }
+}
+
+/// The test, made ready to be compiled.
+struct Test {
+    dir: PathBuf,
+    rocksdb: PathBuf,
+    source: PathBuf,
+    phases: Vec<String>,
+    exceptions: Exceptions,
+}
+
+impl Test {
+    fn prepare() -> Result<Test, String> {
+        let dir = programs::target_dir().join("c_test");
+        make_dir(&dir)?;
+        let rocksdb = sources(SOURCES.0, &dir)?.join("rocksdb");
+        let text = read(&rocksdb.join("db/c_test.c"))?;
+        let exceptions = exceptions()?;
+        let (program, phases) = with_labels(&text, &exceptions)?;
+        let source = dir.join("c_test_labels.c");
+        std::fs::write(&source, program).map_err(|error| format!("{}: {error}", source.display()))?;
+        Ok(Test { dir, rocksdb, source, phases, exceptions })
+    }
+
+    /// Builds the program of one side.
+    fn compile(&self, side: &str, library: &Path) -> Result<PathBuf, String> {
+        compile(&self.rocksdb, &self.source, &self.dir, side, library)
+    }
 }
 
 /// Says what became of each phase, and compares it with the list.
@@ -180,22 +219,27 @@ fn failures(program: &Path, skipped: &[&str]) -> Result<BTreeMap<String, String>
     Ok(failed)
 }
 
-/// The phase that ends the program before its end, if one does, and the last that was said.
-fn failure(program: &Path, skipped: &[String]) -> Result<Option<(String, String)>, String> {
+/// Runs `command`, which runs `program`, without the phases `skipped`.
+fn play(mut command: Command, program: &Path, skipped: &[String]) -> Result<Output, String> {
     let parent = program.with_extension("db");
     let place =
         pingpong::memory_dir().map_or(parent, |memory| memory.join(format!("c_test-{}", std::process::id())));
     let _ = std::fs::remove_dir_all(&place);
     make_dir(&place)?;
-    let output = Command::new("timeout")
-        .args(["--signal=KILL", &LIMIT_SECONDS.to_string()])
-        .arg(program)
+    let output = command
         .env("TEST_TMPDIR", &place)
         .env("OUTCROP_SKIP", format!("\n{}\n", skipped.join("\n\n")))
         .output()
-        .map_err(|error| format!("timeout: {error}"));
+        .map_err(|error| format!("{}: {error}", command.get_program().to_string_lossy()));
     let _ = std::fs::remove_dir_all(&place);
-    let output = output?;
+    output
+}
+
+/// The phase that ends the program before its end, if one does, and the last that was said.
+fn failure(program: &Path, skipped: &[String]) -> Result<Option<(String, String)>, String> {
+    let mut command = Command::new("timeout");
+    command.args(["--signal=KILL", &LIMIT_SECONDS.to_string()]).arg(program);
+    let output = play(command, program, skipped)?;
     let text = String::from_utf8_lossy(&output.stderr);
     if output.status.success() && text.ends_with("PASS\n") {
         return Ok(None);

@@ -21,6 +21,7 @@
 //!                              instructions per operation under callgrind, beside what is recorded
 //! cargo xtask loom             the protocols between threads in every order of steps: models/
 //! cargo xtask miri [--seed N]  tests of the lock-free structures under Miri; needs nightly Rust
+//! cargo xtask memcheck         calls of the C API under valgrind's memcheck; RocksDB's own test of it, too
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
@@ -62,6 +63,7 @@ mod interleavings;
 mod java;
 mod ldb_test;
 mod locks;
+mod memcheck;
 mod packages;
 mod pingpong;
 mod programs;
@@ -106,6 +108,7 @@ fn main() -> ExitCode {
         ["miri", "--seed", seed] => {
             seed.parse().map_err(|_| format!("--seed {seed}: not a number")).and_then(interleavings::miri)
         }
+        ["memcheck"] => memcheck::run(Install::IfMissing),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["options", rest @ ..] => pingpong::options(rest),
@@ -137,7 +140,7 @@ fn main() -> ExitCode {
         ["bindings", rest @ ..] => bindings::run(rest),
         ["python"] => python::run(Install::IfMissing),
         _ => Err(format!(
-            "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | fetch | fixtures | compatibility | tools | \
+            "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | memcheck | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | timestamps [--seconds N] [--cases N] [--seed S] [--fixed N] | expiry [--seconds N] [--cases N] [--seed S] | \
              bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {} | {}",
             streams::USAGE,
