@@ -144,7 +144,7 @@ fn read_manifest(
     let mut opened: Option<(Vec<u8>, ManifestReader<'_>)> = None;
     for _ in 0..MANIFEST_READS {
         let before = ManifestStamp::of(path, env)?;
-        // What was added since the last look is read, and no more, unless there is a new MANIFEST.
+        // Only edits that were added since the last look are read, unless there is a new MANIFEST.
         let mut reader = match opened.take() {
             Some((current, reader)) if current == before.current => reader,
             _ => ManifestReader::open(&*env.fs, path, comparator_of, num_levels_of, true)?,
