@@ -12,7 +12,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 /// use std::sync::Arc;
 ///
 /// let times = Arc::new(WriteTimes::default());
-/// let mut file = Env::memory().fs.create("/f".as_ref(), Default::default())?;
+/// let fs = Env::memory().fs;
+/// fs.create_dir_all_durably("/d".as_ref())?;
+/// let mut file = fs.create("/d/f".as_ref(), Default::default())?;
 /// file.measure(&times);
 /// file.append(b"abc")?;
 /// file.sync()?;
