@@ -27,6 +27,6 @@ mod view;
 pub use cursor::Cursor;
 pub use directory::{Directory, write_plain_frame};
 pub use entry::{Contents, HASH_INDEX_BIT, SEPARATED_BIT, decode_entry, packed_word};
-pub use lookup::{Searched, get, get_marking};
+pub use lookup::{Searched, each_looked_at, get};
 pub use prefetch::{AHEAD, prefetch_directory, prefetch_entries_from, prefetch_entry};
 pub use view::entries_len;

@@ -480,17 +480,25 @@ impl TableIter {
 
     #[inline]
     fn on_cursor(&mut self, position: impl FnOnce(&mut Cursor<Frame>)) {
-        self.mark_seen();
+        if self.seen.is_some() {
+            self.mark_seen();
+        }
         if let Some(cursor) = &mut self.cursor {
             position(cursor);
             if self.table.source().read_amp.is_some() {
-                self.seen = Some(cursor.entry_range());
+                self.begin_seeing();
             }
         }
     }
 
+    /// What the iterator passes in its block counts from here on.
+    #[cold]
+    fn begin_seeing(&mut self) {
+        self.seen = self.cursor.as_ref().map(Cursor::entry_range);
+    }
+
     /// Tells the estimate of read amplification, if there is one, what the iterator passed in its block since it was positioned there.
-    #[inline]
+    #[cold]
     fn mark_seen(&mut self) {
         let Some(seen) = self.seen.take() else { return };
         let (Ok(index), Some(cursor)) = (&self.index, &self.cursor) else { return };
@@ -557,7 +565,9 @@ impl TableIter {
 
     /// Lets the current block go, keeping its buffers.
     fn drop_block(&mut self) {
-        self.mark_seen();
+        if self.seen.is_some() {
+            self.mark_seen();
+        }
         if let Some(cursor) = self.cursor.take() {
             let (frame, key) = cursor.into_parts();
             self.spare.1 = key;
@@ -661,6 +671,8 @@ impl TableIter {
 
 impl Drop for TableIter {
     fn drop(&mut self) {
-        self.mark_seen();
+        if self.seen.is_some() {
+            self.mark_seen();
+        }
     }
 }

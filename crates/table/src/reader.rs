@@ -583,13 +583,11 @@ impl TableReader {
                 let value_type = trailer.value_type().unwrap_or(ValueType::RangeDeletion);
                 visit(trailer.seq(), value_type, value, &block)
             };
-            let found = match &self.source.read_amp {
-                None => block::get(&block, &self.comparator, key.user_key, snapshot, &mut pass),
-                Some(read_amp) => {
-                    let mark = &mut |bytes| read_amp.useful(place.handle.offset, bytes);
-                    block::get_marking(&block, &self.comparator, (key.user_key, snapshot), mark, &mut pass)
-                }
-            };
+            let found = block::get(&block, &self.comparator, key.user_key, snapshot, &mut pass);
+            if let Some(read_amp) = &self.source.read_amp {
+                let mark = &mut |bytes| read_amp.useful(place.handle.offset, bytes);
+                block::each_looked_at(&block, &self.comparator, key.user_key, snapshot, mark);
+            }
             let searched = found.map_err(|error| self.source.block_error(place.handle, &error))?;
             if searched == Searched::Decided {
                 return Ok(());

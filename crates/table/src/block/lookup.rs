@@ -5,7 +5,7 @@ use super::entry::decode_entry;
 use super::view::View;
 use crate::prefixes::{Place, place};
 use outcrop_base::keys::{Trailer, split};
-use outcrop_base::{Comparator, Result, SeqNum};
+use outcrop_base::{Comparator, Result, SeqNum, ValueType};
 use std::cmp::Ordering;
 use std::ops::{ControlFlow, Range};
 
@@ -88,27 +88,28 @@ fn get_among_ties(
     Some(if last { Searched::BlockEnded } else { Searched::Decided })
 }
 
-/// As [`get`]; tells `mark` where each entry lies among the entries that is looked at.
+/// Tells `mark` where each entry lies among the entries that [`get`] has looked at for a lookup that ends with the first that is no
+/// merge operand.
 #[cold]
-pub fn get_marking(
+pub fn each_looked_at(
     frame: &[u8],
     comparator: &Comparator,
-    (user_key, snapshot): (&[u8], SeqNum),
+    user_key: &[u8],
+    snapshot: SeqNum,
     mark: &mut dyn FnMut(Range<usize>),
-    visit: &mut dyn FnMut(Trailer, &[u8]) -> ControlFlow<()>,
-) -> Result<Searched> {
+) {
     let mut cursor = Cursor::new(frame);
     cursor.seek(comparator, user_key, Trailer::as_of(snapshot));
     while cursor.valid() {
         mark(cursor.entry_range());
         let (found, trailer) = split(cursor.key());
-        if comparator.compare(found, user_key) != Ordering::Equal || visit(trailer, cursor.value()).is_break()
+        if comparator.compare(found, user_key) != Ordering::Equal
+            || trailer.value_type() != Some(ValueType::Merge)
         {
-            return Ok(Searched::Decided);
+            return;
         }
         cursor.next();
     }
-    cursor.status().map(|()| Searched::BlockEnded)
 }
 
 fn get_by_cursor(
