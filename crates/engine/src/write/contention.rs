@@ -4,7 +4,8 @@
 //! A put takes a microsecond, waking a sleeper 5 to 30: where threads put one after the other without a pause, each being
 //! woken for each put is a convoy. There it is best that one of them writes while the others sleep, and that they take
 //! turns. So a thread that keeps meeting another is patient: [`super::group`] wakes it when its turn comes. A thread that
-//! meets another now and then spins, which is over before a sleep begins.
+//! meets another now and then spins, which is over before a sleep begins; so does one that works for longer between two writes
+//! than a write takes, as the reads of a transaction: asleep, it could not do that work while others write.
 //!
 //! Concurrency: a thread's memory of waits is its own, for all databases together; it decides how to wait and nothing else.
 
@@ -18,6 +19,8 @@ use std::time::Duration;
 const MEETINGS: usize = 3;
 /// ... within so long does nothing but write.
 const HOT_NANOS: u64 = 20_000;
+/// A meeting counts if the thread came there within so long of the end of its write before, which met another as well.
+const BETWEEN_NANOS: u64 = 1_000;
 /// A thread whose turn is over waits at the next meeting within so long, so that the thread it woke has its turn. That one may
 /// have to wait for a processor first.
 const STEP_BACK_NANOS: u64 = 5_000_000;
@@ -27,13 +30,25 @@ pub const PATIENCE: Duration = Duration::from_micros(500);
 thread_local! {
     /// When this thread last found the lead taken, oldest first.
     static MET: Cell<[u64; MEETINGS - 1]> = const { Cell::new([0; MEETINGS - 1]) };
+    /// When its last write ended that had found the lead taken.
+    static ENDED: Cell<u64> = const { Cell::new(0) };
 }
 
 /// Notes that the lead was found taken at `now`; true if that happens again and again.
 fn keeps_meeting(now: u64) -> bool {
     let [older, newer] = MET.get();
+    let turn_is_over = older > now;
+    if !turn_is_over && now.saturating_sub(ENDED.get()) > BETWEEN_NANOS {
+        MET.set([0, now]);
+        return false;
+    }
     MET.set([newer, now]);
     now.saturating_sub(older) < HOT_NANOS
+}
+
+/// The caller's write, which had found the lead taken, ended at `now`.
+pub fn ended(now: u64) {
+    ENDED.set(now);
 }
 
 /// How to wait for the lead.
@@ -74,16 +89,34 @@ pub fn step_back(now: u64) {
 mod tests {
     use super::*;
 
+    /// A meeting at `now`, of a write that follows right after the one before and takes 2 us.
+    fn meets_at(now: u64) -> bool {
+        ended(now - 500);
+        keeps_meeting(now)
+    }
+
     #[test]
     fn three_meetings_in_twenty_microseconds_make_patient() {
         was_served();
-        assert!(!keeps_meeting(1_000_000));
-        assert!(!keeps_meeting(1_007_000));
-        assert!(keeps_meeting(1_014_000));
-        assert!(!keeps_meeting(1_040_000), "it paused");
+        assert!(!meets_at(1_000_000));
+        assert!(!meets_at(1_007_000));
+        assert!(meets_at(1_014_000));
+        assert!(!meets_at(1_040_000), "it paused");
         step_back(1_050_000);
-        assert!(keeps_meeting(1_050_500), "at the first meeting after it served");
+        assert!(keeps_meeting(1_053_000), "at the first meeting after it served");
         was_served();
-        assert!(!keeps_meeting(1_051_000));
+        assert!(!meets_at(1_054_000));
+    }
+
+    #[test]
+    fn a_thread_that_works_between_its_writes_is_not_patient() {
+        was_served();
+        for write in 1..100 {
+            let now = write * 5_000;
+            assert!(!keeps_meeting(now), "write {write}");
+            // It waits and writes for 2 us, and works for 3.
+            ended(now + 2_000);
+        }
+        assert!(!meets_at(502_500) && meets_at(503_500), "until it works no more");
     }
 }

@@ -148,8 +148,13 @@ impl CommitPipeline {
         batch: &mut WriteBatch,
         counted: Counted<'_>,
     ) -> Result<()> {
-        let patience = match contend(&self.queue, options, &*self.ctx.env.clock) {
-            Contended::Leads => return self.write_alone(options, batch, counted),
+        let clock = &*self.ctx.env.clock;
+        let patience = match contend(&self.queue, options, clock) {
+            Contended::Leads => {
+                let result = self.write_alone(options, batch, counted);
+                contention::ended(clock.monotonic_nanos());
+                return result;
+            }
             Contended::Waits { patience } => patience,
         };
         let request = Request { bytes: batch.take_bytes(), options: *options, alone: false };
@@ -189,7 +194,8 @@ impl CommitPipeline {
         let timer = watch.stats_timer();
         self.check_options(options, batch.size_bytes())?;
         let mut own = batch.take_bytes();
-        if !self.queue.try_lead() {
+        // Looking again first, as a put does: a waiting writer that is alone cannot be served by another.
+        if !self.queue.try_lead() && !self.queue.spin_for_lead() {
             let request = Request { bytes: own, options: *options, alone: true };
             match self.queue.wait_in_line(request, None) {
                 Turn::Lead(request) => own = request.bytes,
