@@ -491,7 +491,7 @@ impl TableIter {
         }
     }
 
-    /// What the iterator passes in its block counts from here on.
+    /// The entries that the iterator passes in its block count from here on.
     #[cold]
     fn begin_seeing(&mut self) {
         self.seen = self.cursor.as_ref().map(Cursor::entry_range);

@@ -202,9 +202,24 @@ fn help(basedir: &Path) -> Result<String, String> {
         true => {
             let said = String::from_utf8_lossy(&output.stderr);
             let last = said.lines().last().unwrap_or("nothing").to_string();
-            Err(format!("{} --verbose --help lists no settings: {last}", program.display()))
+            let advice =
+                package_of_missing(&last).map(|package| format!("; on Debian: apt-get install {package}"));
+            let advice = advice.unwrap_or_default();
+            Err(format!("{} --verbose --help lists no settings: {last}{advice}", program.display()))
         }
         false => Ok(text),
+    }
+}
+
+/// Debian's package of the system library that `said`, the loader's message, misses.
+fn package_of_missing(said: &str) -> Option<&'static str> {
+    let (_, rest) = said.split_once("error while loading shared libraries: ")?;
+    match rest.split_once(':')?.0 {
+        "libaio.so.1" => Some("libaio1"),
+        "libnuma.so.1" => Some("libnuma1"),
+        "libncurses.so.5" => Some("libncurses5"),
+        "libtinfo.so.5" => Some("libtinfo5"),
+        _ => None,
     }
 }
 
@@ -289,6 +304,14 @@ fn named(help: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_missing_library_is_named_with_its_package() {
+        let said = "mysqld: error while loading shared libraries: libaio.so.1: cannot open shared object file: No such file";
+        assert_eq!(package_of_missing(said), Some("libaio1"));
+        assert_eq!(package_of_missing("mysqld: error while loading shared libraries: libx.so.1: gone"), None);
+        assert_eq!(package_of_missing("mysqld: unknown option"), None);
+    }
 
     #[test]
     fn names_are_those_of_options_and_of_listed_variables() {
