@@ -59,6 +59,9 @@ engine_settings! { rocksdb_readoptions_t:
     "fill_cache" [options.fill_cache]
         set rocksdb_readoptions_set_fill_cache(Flag)
         get rocksdb_readoptions_get_fill_cache -> Flag;
+    "verify_checksums" [options.verify_checksums]
+        set rocksdb_readoptions_set_verify_checksums(Flag)
+        get rocksdb_readoptions_get_verify_checksums -> Flag;
     "readahead_size" [options.readahead_size]
         set rocksdb_readoptions_set_readahead_size(size_t)
         get rocksdb_readoptions_get_readahead_size -> size_t;
@@ -92,10 +95,6 @@ engine_settings! { rocksdb_readoptions_t:
 }
 
 kept_settings! { rocksdb_readoptions_t, READ_NOTES:
-    Accepted "a damaged block is an error in any case, and never data" {
-        "verify_checksums" Flag = Flag(1);
-            set rocksdb_readoptions_set_verify_checksums get rocksdb_readoptions_get_verify_checksums -> Flag;
-    }
     Accepted "tunes how RocksDB reads; the answer is the same" {
         "async_io" Flag = Flag(0);
             set rocksdb_readoptions_set_async_io get rocksdb_readoptions_get_async_io -> Flag;

@@ -100,11 +100,12 @@ impl SstFileReader {
     }
 
     /// A cursor over the rows: the newest version of each key that is not deleted, with merge operands applied. Range deletions of the
-    /// table count, which RocksDB's reader passes over. Of `options` the bounds, the read-ahead and the number of a snapshot count.
-    /// It is at no row yet.
+    /// table count, which RocksDB's reader passes over. Of `options` the bounds, the read-ahead, `verify_checksums` and the
+    /// number of a snapshot count. It is at no row yet.
     pub fn cursor(&self, options: &ReadOptions) -> SstFileCursor {
+        let verified = Loading::NotKept;
         let table_options = TableIterOptions {
-            loading: Loading::NotKept,
+            loading: if options.verify_checksums { verified } else { verified.unverified() },
             readahead_bytes: options.readahead_size,
             ..TableIterOptions::default()
         };

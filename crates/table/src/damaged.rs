@@ -19,6 +19,7 @@ use crate::index::{IndexCoding, IndexEntries, IndexView};
 use crate::meta_blocks::{MetaBlocks, check_features, global_seqno, read_properties, read_range_tombstones};
 use crate::properties::TableProperties;
 use crate::range_del::RangeTombstone;
+use crate::reader::Loading;
 use crate::source::BlockSource;
 use outcrop_base::keys::{ParsedKey, split};
 use outcrop_base::{Comparator, Error, ErrorKind, Result, SeqNum};
@@ -315,7 +316,12 @@ impl DamagedTable {
         entries: &mut TableEntries,
     ) -> Result<()> {
         self.source.read_stored(handle, &mut buffers.stored, Watch::OFF)?;
-        let contents = self.source.unpack(handle, &buffers.stored, &mut buffers.contents, Watch::OFF)?;
+        let contents = self.source.unpack(
+            handle,
+            &buffers.stored,
+            &mut buffers.contents,
+            (Loading::NotKept, Watch::OFF),
+        )?;
         let decoded = entries.decode(contents, &self.comparator, last);
         decoded.map_err(|error| self.source.block_error(handle, &error))
     }

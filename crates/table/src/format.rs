@@ -202,9 +202,10 @@ pub fn verify_block<'b>(
     offset: u64,
     stored: &'b [u8],
 ) -> Result<(&'b [u8], u8)> {
-    let (contents, tail) = stored.split_at(stored.len() - TRAILER_LEN);
+    let tail = &stored[stored.len() - TRAILER_LEN..];
+    let (contents, codec) = split_trailer(stored);
     if footer.checksum != ChecksumType::None {
-        let expected = trailer(footer.checksum, footer.base_context_checksum, contents, tail[0], offset);
+        let expected = trailer(footer.checksum, footer.base_context_checksum, contents, codec, offset);
         if expected != tail {
             return Err(corruption(
                 file,
@@ -213,7 +214,13 @@ pub fn verify_block<'b>(
             ));
         }
     }
-    Ok((contents, tail[0]))
+    Ok((contents, codec))
+}
+
+/// Contents and codec of a stored block, which is contents and trailer.
+pub fn split_trailer(stored: &[u8]) -> (&[u8], u8) {
+    let (contents, tail) = stored.split_at(stored.len() - TRAILER_LEN);
+    (contents, tail[0])
 }
 
 #[cfg(test)]

@@ -611,7 +611,7 @@ impl TableIter {
         }
         let mut own = std::mem::take(&mut self.spare.0);
         let mut buffer = Vec::new();
-        let contents = self.table.source().unpack(handle, stored, &mut buffer, watch)?;
+        let contents = self.table.source().unpack(handle, stored, &mut buffer, (loading, watch))?;
         write_plain_frame(contents, &mut own)
             .map_err(|error| self.table.source().block_error(handle, &error))?;
         self.table.source().data_loaded(handle, &own);

@@ -4,7 +4,7 @@
 //! get: may_contain (filter) -> find the block (index view) -> cache, or load -> search in the frame
 //! ```
 //! Opening reads and verifies footer, metaindex, properties, index and filter. A data block is verified when
-//! it is loaded, and never again while it stays in memory.
+//! it is loaded, and never again while it stays in memory; one that is loaded unverified leaves memory with its reader.
 //!
 //! Concurrency: everything is immutable after opening; blocks are shared through the cache.
 
@@ -36,13 +36,15 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 /// Whether a read may load blocks, at which pace, and whether it keeps them in the cache. One word, as it goes down with every
-/// read: from the lowest bit, whether loaded blocks are not kept, whether none are loaded, three bits of the priority at the rate
-/// limiter and one (0: it is not asked), and the deadline for loading, in microseconds since the Unix epoch.
+/// read: from the lowest bit, whether loaded blocks are not kept, whether none are loaded, whether their checksums are not compared,
+/// three bits of the priority at the rate limiter and one (0: it is not asked), and the deadline for loading, in microseconds since
+/// the Unix epoch.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Loading(u64);
 
-const PRIORITY_AT: u32 = 2;
-const DEADLINE_AT: u32 = 5;
+const UNVERIFIED: u64 = 4;
+const PRIORITY_AT: u32 = 3;
+const DEADLINE_AT: u32 = 6;
 
 #[allow(non_upper_case_globals, reason = "they are what variants would be, but for the deadline")]
 impl Loading {
@@ -64,6 +66,17 @@ impl Loading {
     /// The same, but what is loaded waits for tokens of the rate limiter, at this priority.
     pub fn paced(self, priority: IoPriority) -> Loading {
         Loading((self.0 & !(7 << PRIORITY_AT)) | ((priority as u64 + 1) << PRIORITY_AT))
+    }
+
+    /// The same, but checksums of what is loaded are not compared. It is not kept either: a read that verifies would find it in the
+    /// cache and trust it.
+    pub fn unverified(self) -> Loading {
+        Loading(self.0 | UNVERIFIED | Loading::NotKept.0)
+    }
+
+    /// True if the checksums of what is loaded are compared.
+    pub fn verifies(self) -> bool {
+        self.0 & UNVERIFIED == 0
     }
 
     /// The priority at the rate limiter, if it is asked.
@@ -711,7 +724,7 @@ impl TableReader {
         directory: &mut Directory,
         (loading, watch): (Loading, Watch<'_>),
     ) -> Result<Pinned> {
-        let contents = self.source.unpack(handle, stored, buffer, watch)?;
+        let contents = self.source.unpack(handle, stored, buffer, (loading, watch))?;
         counts::loaded_data(watch, stored.len());
         directory
             .build(contents, &self.comparator)

@@ -35,6 +35,7 @@ mod timestamps;
 mod transactions;
 mod ttl;
 mod universal;
+mod unverified;
 mod updates;
 mod wal_archive;
 mod writebatch_wi;

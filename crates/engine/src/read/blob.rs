@@ -37,7 +37,7 @@ pub fn fetch(
     let file = find(files, index.file_number)?;
     let Some(cache) = cf.cache_of_blobs() else {
         begin_load(tables, loading, user_key, &index)?;
-        return Ok(PinnedValue::owned(read(tables, cf, file, user_key, &index, watch)?));
+        return Ok(PinnedValue::owned(read(tables, cf, file, user_key, &index, (loading, watch))?));
     };
     let file_id = *file.cache_file_id.get_or_init(Cache::new_file_id);
     let key = cache_key(file_id, index.offset);
@@ -50,7 +50,7 @@ pub fn fetch(
     }
     watch.count(Ticker::BlobDbCacheMiss, 1);
     begin_load(tables, loading, user_key, &index)?;
-    let value = read(tables, cf, file, user_key, &index, watch)?;
+    let value = read(tables, cf, file, user_key, &index, (loading, watch))?;
     if !loading.keeps() || value.is_empty() {
         return Ok(PinnedValue::owned(value));
     }
@@ -77,9 +77,14 @@ pub fn find(files: &BlobFiles, number: FileNumber) -> Result<&BlobFile> {
 fn begin_load(tables: &TableCache, loading: Loading, user_key: &[u8], index: &BlobIndex) -> Result<()> {
     loading.check_load(&*tables.monitor().clock)?;
     if let Some(pace) = loading.pace(tables.pace()) {
-        pace.request(record_len(user_key.len(), index.size), IoKind::Read);
+        pace.request(bytes_read(loading, user_key, index), IoKind::Read);
     }
     Ok(())
+}
+
+/// The bytes that are read for the value: the whole record, as the checksums are of it, or what is not verified alone.
+fn bytes_read(loading: Loading, user_key: &[u8], index: &BlobIndex) -> u64 {
+    if loading.verifies() { record_len(user_key.len(), index.size) } else { index.size }
 }
 
 fn read(
@@ -88,16 +93,18 @@ fn read(
     file: &BlobFile,
     user_key: &[u8],
     index: &BlobIndex,
-    watch: Watch<'_>,
+    (loading, watch): (Loading, Watch<'_>),
 ) -> Result<Vec<u8>> {
     let mut value = Vec::new();
     let reader = tables.open_blob_file(cf, file)?;
     let timer = watch.timer();
-    reader.get(user_key, index, &mut value)?;
+    match loading.verifies() {
+        true => reader.get(user_key, index, &mut value)?,
+        false => reader.get_unverified(index, &mut value)?,
+    }
     timer.micros(HistogramKind::BlobDbBlobFileReadMicros);
     timer.perf_nanos(PerfMetric::BlobReadTime);
-    // The whole record is read, for the checksums are of it.
-    let bytes = record_len(user_key.len(), index.size);
+    let bytes = bytes_read(loading, user_key, index);
     watch.count(Ticker::BlobDbBlobFileBytesRead, bytes);
     // As in RocksDB: a blob file is of no level.
     watch.count(Ticker::NonLastLevelReadCount, 1);

@@ -59,7 +59,7 @@ impl fmt::Debug for TableFilter {
 pub enum ReadTier {
     /// Anything.
     #[default]
-    All,
+    All = 0,
     /// Look into memory alone: a block that is neither in a memtable nor in the cache ends the read, or the scan, with Incomplete. With
     /// `max_open_files` of 0 or more a table that is not open is opened, which reads its file.
     Cached,
@@ -87,6 +87,10 @@ pub struct ReadOptions {
     pub snapshot: Option<Snapshot>,
     /// Blocks read from tables are kept in the block cache; default true. Long scans may turn it off.
     pub fill_cache: bool,
+    /// The checksum of each data block, and of each value in a blob file, that is read from a file is compared; default true. Without it damage
+    /// may be taken for data: only bytes that do not decode are an error. Such blocks are not kept in the cache, where reads that verify
+    /// would trust them (RocksDB keeps them). Checksums of indexes and filters are compared in any case, and a block that is cached was verified.
+    pub verify_checksums: bool,
     /// Smallest user key an iterator returns.
     pub iterate_lower_bound: Option<Vec<u8>>,
     /// An iterator ends before this user key.
@@ -146,6 +150,7 @@ impl ReadOptions {
     const DEFAULT: ReadOptions = ReadOptions {
         snapshot: None,
         fill_cache: true,
+        verify_checksums: true,
         iterate_lower_bound: None,
         iterate_upper_bound: None,
         prefix_same_as_start: false,
@@ -187,10 +192,12 @@ impl ReadOptions {
         }
     }
 
-    /// `fill_cache`, `tier`, `deadline` and `rate_limiter_priority`, as tables take them.
+    /// `fill_cache`, `verify_checksums`, `tier`, `deadline` and `rate_limiter_priority`, as tables take them.
     #[inline]
     pub(crate) fn loading(&self) -> Loading {
-        if self.tier != ReadTier::All || self.deadline != 0 || self.rate_limiter_priority.is_some() {
+        // Without a branch for each: this is asked by every lookup.
+        let special = self.deadline | self.tier as u64 | u64::from(!self.verify_checksums);
+        if special != 0 || self.rate_limiter_priority.is_some() {
             return self.limited();
         }
         self.unlimited()
@@ -207,6 +214,7 @@ impl ReadOptions {
             ReadTier::All | ReadTier::Persisted | ReadTier::MemTables => self.unlimited(),
             ReadTier::Cached => Loading::Never,
         };
+        let loading = if self.verify_checksums { loading } else { loading.unverified() };
         let loading = loading.until(self.deadline);
         self.rate_limiter_priority.map_or(loading, |priority| loading.paced(priority))
     }

@@ -52,5 +52,6 @@ mod timestamps;
 mod transactions;
 mod ttl;
 mod undecided;
+mod unverified;
 mod wal_tracking;
 mod wrapped_files;

@@ -1,4 +1,4 @@
-//! Reads values from a finished blob file. Each read verifies the whole record.
+//! Reads values from a finished blob file. Each read verifies the whole record, but for those that say that they do not.
 //!
 //! Concurrency: immutable after opening.
 
@@ -88,14 +88,28 @@ impl BlobReader {
         }
     }
 
-    /// As [`BlobReader::get`], if the record's key has `key_len` bytes.
-    fn read(&self, key_len: usize, user_key: &[u8], index: &BlobIndex, value: &mut Vec<u8>) -> Result<()> {
+    /// Reads the bytes of the value that `index` refers to, and nothing around them: neither checksum nor key is compared.
+    ///
+    /// # Errors
+    /// Corruption naming file and offset if `index` points outside the file, or the bytes do not decompress; and IO errors.
+    ///
+    /// Source: RocksDB `db/blob/blob_file_reader.cc`, `BlobFileReader::GetBlob`.
+    pub fn get_unverified(&self, index: &BlobIndex, value: &mut Vec<u8>) -> Result<()> {
+        let stored = self.read_span(0, index, value)?;
+        self.decode(index, &stored, value).map(|compressed| {
+            if !compressed {
+                *value = stored;
+            }
+        })
+    }
+
+    /// Reads what a table refers to by `index`, and the `before` bytes before it. The memory is that of `value`.
+    fn read_span(&self, before: u64, index: &BlobIndex, value: &mut Vec<u8>) -> Result<Vec<u8>> {
         value.clear();
         let broken = |what: &str| corruption(&*self.file, index.offset, what);
         if index.codec != self.codec {
             return Err(broken("the blob index names another codec than the file's header"));
         }
-        let before = (RECORD_HEADER_LEN + key_len) as u64;
         let start = index.offset.checked_sub(before).filter(|start| *start >= HEADER_LEN as u64);
         let end = index.offset.checked_add(index.size);
         let (Some(start), Some(end)) = (start, end.filter(|end| *end <= self.end)) else {
@@ -105,6 +119,25 @@ impl BlobReader {
         record.resize((end - start) as usize, 0);
         self.file.read_exact_at(start, &mut record)?;
         IoStats::add_read(end - start);
+        Ok(record)
+    }
+
+    /// Decompresses the value `stored` into `value`; false if it is not compressed.
+    fn decode(&self, index: &BlobIndex, stored: &[u8], value: &mut Vec<u8>) -> Result<bool> {
+        if self.codec == CompressionType::None {
+            return Ok(false);
+        }
+        let within =
+            |error: Error| error.within(format!("{}: offset {}", self.file.path().display(), index.offset));
+        decompress(self.codec as u8, None, stored, value).map_err(within)?;
+        Ok(true)
+    }
+
+    /// As [`BlobReader::get`], if the record's key has `key_len` bytes.
+    fn read(&self, key_len: usize, user_key: &[u8], index: &BlobIndex, value: &mut Vec<u8>) -> Result<()> {
+        let broken = |what: &str| corruption(&*self.file, index.offset, what);
+        let before = RECORD_HEADER_LEN + key_len;
+        let mut record = self.read_span(before as u64, index, value)?;
         let (header, blob) = record.split_at(RECORD_HEADER_LEN);
         if fixed32_at(header, 24) != mask(crc32c(&header[..24])) {
             return Err(broken("the checksum of a blob record's header does not match"));
@@ -119,14 +152,10 @@ impl BlobReader {
         if !self.comparator.same(key, user_key) {
             return Err(broken("a blob record has another key than its index"));
         }
-        if self.codec != CompressionType::None {
-            let within = |error: Error| {
-                error.within(format!("{}: offset {}", self.file.path().display(), index.offset))
-            };
-            return decompress(self.codec as u8, None, stored, value).map_err(within);
+        if !self.decode(index, stored, value)? {
+            record.drain(..before);
+            *value = record;
         }
-        record.drain(..before as usize);
-        *value = record;
         Ok(())
     }
 

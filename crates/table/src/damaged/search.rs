@@ -12,6 +12,7 @@ use crate::block::{HASH_INDEX_BIT, SEPARATED_BIT, packed_word};
 use crate::compress::decompress;
 use crate::format::{BlockHandle, FOOTER_LEN, Footer, TRAILER_LEN, trailer, verify_block};
 use crate::properties::decode_pairs;
+use crate::reader::Loading;
 use crate::source::BlockSource;
 use outcrop_base::checksum::ChecksumType;
 use outcrop_base::coding::{Decoder, fixed32_at};
@@ -113,7 +114,8 @@ impl<'s> Search<'s> {
             if bytes[len..len + TRAILER_LEN] == expected {
                 let handle = BlockHandle { offset: at, size: len as u64 };
                 let stored = &bytes[..len + TRAILER_LEN];
-                let contents = self.source.unpack(handle, stored, &mut buffer, Watch::OFF);
+                let contents =
+                    self.source.unpack(handle, stored, &mut buffer, (Loading::NotKept, Watch::OFF));
                 let decoded = contents.and_then(|contents| entries.decode(contents, comparator, last));
                 if decoded.is_ok() {
                     self.longest = self.longest.max(len);

@@ -242,6 +242,42 @@ fn forged_blocks_with_valid_checksums_never_panic() {
     }
 }
 
+/// Damage of data blocks that nobody compares checksums of reaches the decoders: rows of some kind, or Corruption.
+#[test]
+fn unverified_blocks_never_panic() {
+    let random = SeededRandom::new(5);
+    for (name, options) in kinds() {
+        let (bytes, _) = sample(options, 9, 80);
+        let data_size = open_sample(&bytes).unwrap().properties().data_size;
+        let loading = Loading::Kept.unverified();
+        let (mut decoded, mut refused) = (0, 0);
+        for round in 0..300 {
+            let mut broken = bytes.clone();
+            for _ in 0..1 + round % 3 {
+                broken[(random.next_u64() % data_size) as usize] = random.next_u64() as u8;
+            }
+            let table = open_sample(&broken).unwrap();
+            let ways = [0, 4096].map(|readahead_bytes| {
+                scan(&table, TableIterOptions { loading, readahead_bytes, ..TableIterOptions::default() })
+            });
+            for way in &ways {
+                match way {
+                    Ok(_) => decoded += 1,
+                    Err(error) => {
+                        assert_eq!(error.kind(), ErrorKind::Corruption, "{name}: {error}");
+                        refused += 1;
+                    }
+                }
+            }
+            for (key, _) in random_rows(&Comparator::Bytewise, 9, 80).iter().step_by(7) {
+                let lookup = LookupKey::new(split(key).0);
+                let _ = table.get(&lookup, SeqNum::MAX, loading, |_, _, _, _| ControlFlow::Break(()));
+            }
+        }
+        assert!(decoded > 0 && refused > 0, "{name}: {decoded} decoded, {refused} were refused");
+    }
+}
+
 #[test]
 fn a_block_whose_first_entry_is_no_restart_point_is_refused() {
     let mut block = Vec::new();
