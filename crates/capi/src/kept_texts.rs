@@ -181,7 +181,8 @@ mod tests {
         assert_eq!(refusal(&[unordered], |o| o.cf.max_successive_merges = 1), invalid);
         assert_eq!(refusal(&[in_place], |_| {}), invalid);
         assert_eq!(refusal(&[in_place, serial], |_| {}), None);
-        assert_eq!(refusal(&[("allow_mmap_reads", "1")], |o| o.db.use_direct_reads = true), missing);
+        let direct = |o: &mut rocksdb_options_t| o.db.use_direct_io_for_flush_and_compaction = true;
+        assert_eq!(refusal(&[("allow_mmap_writes", "1")], direct), missing);
         assert_eq!(refusal(&[("block_protection_bytes_per_key", "3")], |_| {}), missing);
         let fifo = |o: &mut rocksdb_options_t| {
             o.cf.compaction_style = CompactionStyle::Fifo;

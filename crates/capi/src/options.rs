@@ -137,6 +137,9 @@ engine_settings! { rocksdb_options_t:
     "use_direct_reads" [db.use_direct_reads]
         set rocksdb_options_set_use_direct_reads(Flag)
         get rocksdb_options_get_use_direct_reads -> Flag;
+    "allow_mmap_reads" [db.allow_mmap_reads]
+        set rocksdb_options_set_allow_mmap_reads(Flag)
+        get rocksdb_options_get_allow_mmap_reads -> Flag;
     "use_direct_io_for_flush_and_compaction" [db.use_direct_io_for_flush_and_compaction]
         set rocksdb_options_set_use_direct_io_for_flush_and_compaction(Flag)
         get rocksdb_options_get_use_direct_io_for_flush_and_compaction -> Flag;

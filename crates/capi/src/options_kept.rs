@@ -152,9 +152,7 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
         "bloom_locality" u32 = 0;
             set rocksdb_options_set_bloom_locality get rocksdb_options_get_bloom_locality -> u32;
     }
-    Accepted "files are read with calls and not mapped: the bytes are the same, and the block cache holds what is read" {
-        "allow_mmap_reads" Flag = Flag(0);
-            set rocksdb_options_set_allow_mmap_reads get rocksdb_options_get_allow_mmap_reads -> Flag;
+    Accepted "tables are written with calls and not by stores into mapped pages: the bytes are the same, and durable at the same moments; RocksDB maps neither WAL nor MANIFEST" {
         "allow_mmap_writes" Flag = Flag(0);
             set rocksdb_options_set_allow_mmap_writes get rocksdb_options_get_allow_mmap_writes -> Flag;
     }

@@ -19,7 +19,7 @@ use crate::table_cache::TableCache;
 use outcrop_base::keys::{Trailer, split, user_key};
 use outcrop_base::{Error, Result, ValueType};
 use outcrop_env::scheduler::Lane;
-use outcrop_env::{Access, DirectIo, Env, OpenRead};
+use outcrop_env::{Access, Env, OpenRead};
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_memtable::MemTable;
 use outcrop_monitor::{Ticker, Watch};
@@ -542,7 +542,7 @@ fn size_in_table(
 /// Reads a table apart from the cache: a block that is cached was verified when it was read, not now.
 fn verify_table(ctx: &DbContext, cf: &ColumnFamily, file: &TableFile) -> Result<()> {
     let path = file.path(&ctx.path);
-    let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
+    let open = OpenRead { access: Access::Sequential, ..OpenRead::default() };
     let options = scrub::verify::reader_options(cf, file);
     let table = Arc::new(TableReader::open(ctx.env.fs.open_read(&path, open)?, options)?);
     let mut iter = table.iter(TableIterOptions {

@@ -135,7 +135,7 @@ pub struct TableCache {
     fs: Arc<dyn FileSystem>,
     /// Where files without a directory of their own are.
     dir: PathBuf,
-    io: DirectIo,
+    how: OpenRead,
     open: OpenTables,
     monitor: Monitor,
     pace: Option<Arc<Pace>>,
@@ -148,7 +148,7 @@ impl TableCache {
         TableCache {
             fs,
             dir: dir.to_path_buf(),
-            io,
+            how: OpenRead { io, access: Access::Random, mapped: options.allow_mmap_reads },
             open: OpenTables::new(options.max_open_files),
             monitor: Monitor::none(),
             pace: None,
@@ -257,7 +257,7 @@ impl TableCache {
     fn open_file(&self, path: &Path) -> Result<Arc<dyn ReadFile>> {
         let watching = self.monitor.begin();
         Watch::from(&watching).count(Ticker::NoFileOpens, 1);
-        self.fs.open_read(path, OpenRead { io: self.io, access: Access::Random })
+        self.fs.open_read(path, self.how)
     }
 
     fn open_reader(&self, cf: &ColumnFamily, file: &TableFile) -> Result<TableReader> {

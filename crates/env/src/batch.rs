@@ -278,7 +278,7 @@ mod ring {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
-    use crate::file_system::{Access, DirectIo, FileSystem, OpenRead, OpenWrite};
+    use crate::file_system::{DirectIo, FileSystem, OpenRead, OpenWrite};
     use crate::memory::MemoryFs;
     use crate::posix::PosixFs;
     use crate::random::{Random, SeededRandom};
@@ -297,7 +297,7 @@ mod tests {
         file.append(&contents).unwrap();
         file.sync().unwrap();
         file.close().unwrap();
-        fs.open_read(path, OpenRead { io, access: Access::Random }).unwrap()
+        fs.open_read(path, OpenRead { io, ..OpenRead::default() }).unwrap()
     }
 
     #[test]
@@ -312,7 +312,7 @@ mod tests {
         ];
         // Not every file system has direct IO.
         let direct = PosixFs
-            .open_read(&dir.join("buffered"), OpenRead { io: DirectIo::Direct, access: Access::Random });
+            .open_read(&dir.join("buffered"), OpenRead { io: DirectIo::Direct, ..OpenRead::default() });
         files.extend(direct.ok());
         let random = SeededRandom::new(7);
         for round in 0..60 {

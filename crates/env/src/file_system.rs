@@ -38,6 +38,9 @@ pub struct OpenRead {
     pub io: DirectIo,
     /// Expected access pattern.
     pub access: Access,
+    /// A buffered file is mapped, and read from there without calls, if the file system can map it. A page that the device fails to read
+    /// then ends the process by SIGBUS, and so does one that was cut from the file after it was opened.
+    pub mapped: bool,
 }
 
 /// How to create a file for writing.

@@ -11,6 +11,7 @@ pub mod clock;
 mod direct;
 pub mod faulty;
 pub mod file_system;
+mod mapped;
 mod mapping;
 pub mod memory;
 mod observed;

@@ -1,4 +1,4 @@
-//! The real file system, through the page cache. Direct IO is in `direct.rs`.
+//! The real file system, through the page cache. Direct IO is in `direct.rs`, reads of mapped files in `mapped.rs`.
 //!
 //! Reads are `pread`, writes go through a user-space buffer of the size asked for (0: each append is one
 //! `write`). The failure rule of writing is in `output.rs`.
@@ -8,6 +8,7 @@ use crate::direct::{DirectReadFile, DirectWriteFile};
 use crate::file_system::{
     Access, Descriptor, DirectIo, FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile,
 };
+use crate::mapped::MappedReadFile;
 use crate::output::Output;
 use crate::sys;
 use crate::write_times::WriteTimes;
@@ -208,6 +209,12 @@ impl FileSystem for PosixFs {
         }
         let file = File::open(path).map_err(|source| io_error("open", path, source))?;
         let size = file.metadata().map_err(|source| io_error("stat", path, source))?.len();
+        if options.mapped
+            && !cfg!(miri)
+            && let Some(mapped) = MappedReadFile::map(&file, path, size, options.access)
+        {
+            return Ok(Arc::new(mapped));
+        }
         match options.access {
             Access::Random => sys::advise_random(&file),
             Access::Sequential => sys::advise_sequential(&file),

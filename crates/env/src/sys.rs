@@ -1,5 +1,6 @@
 //! The few system calls the standard library has no name for.
 
+use crate::file_system::Access;
 use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -218,7 +219,31 @@ pub fn map_shared(file: &File, offset: u64, len: usize) -> io::Result<*mut u8> {
     if address == libc::MAP_FAILED { Err(io::Error::last_os_error()) } else { Ok(address.cast()) }
 }
 
-/// Ends a mapping that [`map_shared`] gave with this length.
+/// Maps the first `len` bytes of `file` for reading, with readahead or without. The mapping outlives the descriptor.
+pub fn map_for_reading(file: &File, len: usize, access: Access) -> io::Result<*mut u8> {
+    let advice = match access {
+        Access::Random => libc::MADV_RANDOM,
+        Access::Sequential => libc::MADV_SEQUENTIAL,
+    };
+    // SAFETY: a new mapping at an address of the kernel's choice touches no existing memory.
+    let address = unsafe {
+        libc::mmap(std::ptr::null_mut(), len, libc::PROT_READ, libc::MAP_SHARED, file.as_raw_fd(), 0)
+    };
+    if address == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: the range just mapped; advice changes no contents.
+    unsafe { libc::madvise(address, len, advice) };
+    Ok(address.cast())
+}
+
+/// `len` bytes of a mapping from `address`, which is at the start of a page, will be read soon.
+pub fn advise_mapping_will_need(address: *mut u8, len: usize) {
+    // SAFETY: advice changes no contents, and the kernel refuses addresses that are not mapped.
+    unsafe { libc::madvise(address.cast(), len, libc::MADV_WILLNEED) };
+}
+
+/// Ends a mapping that a function of this file gave with this length.
 pub fn unmap(start: *mut u8, len: usize) {
     // SAFETY: exactly a range that was mapped, says the caller, who does not use it again.
     unsafe { libc::munmap(start.cast(), len) };

@@ -334,3 +334,48 @@ fn a_lock_held_by_this_process_is_refused_with_its_path() {
     drop(held);
     PosixFs.lock(&path).unwrap();
 }
+
+/// The mappings of this process that are of `path`, deleted or not.
+#[cfg(target_os = "linux")]
+fn mappings_of(path: &Path) -> usize {
+    let maps = std::fs::read_to_string("/proc/self/maps").unwrap();
+    maps.lines().filter(|line| line.contains(path.to_str().unwrap())).count()
+}
+
+#[test]
+#[cfg(all(target_os = "linux", not(miri)))]
+fn a_mapped_file_reads_as_any_other() {
+    use crate::file_system::Access;
+    let dir = TempDir::new("mapped");
+    let random = SeededRandom::new(11);
+    for len in [0usize, 1, 4095, 4096, 4097, 100_000] {
+        for access in [Access::Random, Access::Sequential] {
+            let path = dir.0.join(format!("file-{len}"));
+            std::fs::write(&path, (0..len).map(|at| (at * 31 + at / 251) as u8).collect::<Vec<_>>()).unwrap();
+            let plain = PosixFs.open_read(&path, OpenRead { access, ..OpenRead::default() }).unwrap();
+            let mapped =
+                PosixFs.open_read(&path, OpenRead { access, mapped: true, ..OpenRead::default() }).unwrap();
+            // There is nothing to map of an empty file.
+            assert_eq!((mappings_of(&path), mapped.descriptor().is_none()), (usize::from(len > 0), len > 0));
+            assert_eq!((mapped.size(), mapped.path()), (len as u64, &*path));
+            // A file that was removed stays readable.
+            std::fs::remove_file(&path).unwrap();
+            for _ in 0..200 {
+                let offset = random.next_u64() % (len as u64 + 10);
+                let wanted = (random.next_u64() % 9000) as usize;
+                mapped.prefetch(offset, wanted);
+                let (mut a, mut b) = (vec![0; wanted], vec![0; wanted]);
+                let read = mapped.read_at(offset, &mut a).unwrap();
+                assert_eq!((read, &a), (plain.read_at(offset, &mut b).unwrap(), &b));
+                let exact = mapped.read_exact_at(offset, &mut a).map_err(|error| error.to_string());
+                assert_eq!(exact, plain.read_exact_at(offset, &mut b).map_err(|error| error.to_string()));
+            }
+            if len > 0 {
+                assert_eq!(mapped.read_at(u64::MAX, &mut [0; 9]).unwrap(), 0);
+                mapped.prefetch(u64::MAX, usize::MAX);
+            }
+            drop(mapped);
+            assert_eq!(mappings_of(&path), 0);
+        }
+    }
+}

@@ -206,7 +206,7 @@ mod ring {
 #[cfg(all(test, not(miri)))]
 mod tests {
     use super::*;
-    use crate::file_system::{Access, DirectIo, FileSystem, OpenRead, OpenWrite};
+    use crate::file_system::{DirectIo, FileSystem, OpenRead, OpenWrite};
     use crate::posix::PosixFs;
     use outcrop_base::ErrorKind;
 
@@ -224,7 +224,7 @@ mod tests {
         let mut written = PosixFs.create(&path, OpenWrite::default()).unwrap();
         written.append(&(0..LEN).map(byte).collect::<Vec<_>>()).unwrap();
         written.close().unwrap();
-        let open = |io| PosixFs.open_read(&path, OpenRead { io, access: Access::Random });
+        let open = |io| PosixFs.open_read(&path, OpenRead { io, ..OpenRead::default() });
         let mut files = vec![open(DirectIo::Buffered).unwrap()];
         // Not every file system has direct IO.
         files.extend(open(DirectIo::Direct).ok());

@@ -115,6 +115,10 @@ pub struct DbOptions {
     pub use_fsync: bool,
     /// Read tables with O_DIRECT; default false.
     pub use_direct_reads: bool,
+    /// Map table and blob files, and copy blocks from there: a block that the block cache does not have, but the operating system has, costs no call.
+    /// Not together with `use_direct_reads`. A page that the device fails to read, or that somebody cut from the file while it is open, ends the
+    /// process by SIGBUS in place of an error. A file that cannot be mapped is read with calls. Default false.
+    pub allow_mmap_reads: bool,
     /// WAL files get their space ahead of what is written: records are then stored into mapped memory rather than
     /// written one by one, and syncs find their blocks allocated. Only with point-in-time recovery, the default, and
     /// without `manual_wal_flush`. Default true; false where others may cut the WAL, or a RocksDB follows the database as a
@@ -195,6 +199,7 @@ impl Default for DbOptions {
             use_fsync: false,
             allow_fallocate: true,
             use_direct_reads: false,
+            allow_mmap_reads: false,
             use_direct_io_for_flush_and_compaction: false,
             delayed_write_rate: 0,
             manual_wal_flush: false,

@@ -669,14 +669,14 @@ mod tests {
     fn what_is_kept_only_is_written_back() {
         let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
         let text = "memtable_whole_key_filtering=true;max_write_buffer_size_to_maintain=-1;skip_log_error_on_recovery=1;\
-                    allow_mmap_reads=1;memtable=vector;rate_limiter_bytes_per_sec=1M;\
+                    allow_mmap_writes=1;memtable=vector;rate_limiter_bytes_per_sec=1M;\
                     block_based_table_factory={optimize_filters_for_memory=false;uniform_cv_threshold=0.5}";
         set_from_string(&mut db, &mut cf, text).unwrap();
         let file = print(&db, &[("default".into(), cf.clone())]);
         for line in [
             "memtable_whole_key_filtering=true",
             "max_write_buffer_size_to_maintain=-1",
-            "allow_mmap_reads=true",
+            "allow_mmap_writes=true",
             "memtable_factory={id=VectorRepFactory;count=0;}",
             "optimize_filters_for_memory=false",
             "uniform_cv_threshold=0.500000",
@@ -688,7 +688,7 @@ mod tests {
         assert!(!file.contains("rate_limiter"), "RocksDB writes it to no file");
         let loaded = parse(&file).unwrap();
         assert_eq!((&loaded.families[0].1, loaded.ignored.len()), (&cf, 0));
-        assert_eq!(loaded.db.kept.get("allow_mmap_reads"), Some("true"));
+        assert_eq!(loaded.db.kept.get("allow_mmap_writes"), Some("true"));
         let error = set_mutable(&mut cf, "max_background_jobs", "3").unwrap_err().to_string();
         assert!(error.contains("max_background_jobs is one of the database"), "{error}");
         set_mutable(&mut cf, "report_bg_io_stats", "true").unwrap();

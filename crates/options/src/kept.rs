@@ -368,7 +368,6 @@ pub static DB_KEPT: &[KeptRow] = kept_rows! {
     fixed old Written "allow_2pc" Kind::Flag, "false";
     fixed old Written "allow_concurrent_memtable_write" Kind::Flag, "true";
     fixed old Written "allow_data_in_errors" Kind::Flag, "false";
-    fixed old Written "allow_mmap_reads" Kind::Flag, "false";
     fixed old Written "allow_mmap_writes" Kind::Flag, "false";
     fixed newer Written "async_wal_precreate" Kind::Flag, "false";
     fixed old Written "avoid_flush_during_recovery" Kind::Flag, "false";

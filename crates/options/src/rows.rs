@@ -425,6 +425,7 @@ pub const DB_ROWS: &[Row<DbOptions>] = rows!(DbOptions:
     fixed "use_fsync" => use_fsync,
     fixed "allow_fallocate" => allow_fallocate,
     fixed "use_direct_reads" => use_direct_reads,
+    fixed "allow_mmap_reads" => allow_mmap_reads,
     fixed "use_direct_io_for_flush_and_compaction" => use_direct_io_for_flush_and_compaction,
     mutable "delayed_write_rate" => delayed_write_rate,
     fixed "manual_wal_flush" => manual_wal_flush,

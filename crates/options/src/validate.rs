@@ -68,13 +68,13 @@ pub fn db(options: &DbOptions) -> Result<()> {
 /// Files are mapped or read and written past the page cache, not both.
 fn mapped_and_direct(options: &DbOptions) -> Result<()> {
     let flag = |name: &str| options.kept.flag(name, false);
-    if flag("allow_mmap_reads") && options.use_direct_reads {
+    if options.allow_mmap_reads && options.use_direct_reads {
         return not_supported(
             "If memory mapped reads (allow_mmap_reads) are enabled then direct I/O reads (use_direct_reads) must be \
              disabled. ",
         );
     }
-    if flag("allow_mmap_reads") && flag("use_direct_io_for_compaction_reads") {
+    if options.allow_mmap_reads && flag("use_direct_io_for_compaction_reads") {
         return not_supported(
             "If memory mapped reads (allow_mmap_reads) are enabled then compaction-only direct I/O reads \
              (use_direct_io_for_compaction_reads) must be disabled. ",

@@ -7,7 +7,7 @@ use crate::column_family::ColumnFamily;
 use crate::context::DbContext;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Error, Result};
-use outcrop_env::{Access, DirectIo, OpenRead};
+use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::TableFile;
 use outcrop_table::blob::{self, BlobReader};
 use outcrop_table::{TableReader, TableReaderOptions};
@@ -26,7 +26,7 @@ impl File {
     /// Opens it beside the table cache: what is open there was verified when it was opened, not now.
     pub fn open(&self, ctx: &DbContext) -> Result<Rest> {
         let path = self.path(ctx);
-        let open = OpenRead { io: DirectIo::Buffered, access: Access::Sequential };
+        let open = OpenRead { access: Access::Sequential, ..OpenRead::default() };
         let opened = ctx.env.fs.open_read(&path, open)?;
         let expected = match self {
             File::Table(_, _, file) => file.size,

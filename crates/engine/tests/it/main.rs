@@ -30,6 +30,7 @@ mod kill;
 mod limits;
 mod listeners;
 mod made;
+mod mapped;
 mod metrics;
 mod model;
 mod opening;

@@ -81,7 +81,7 @@ fn options_of_the_database() {
         max_total_wal_size, max_background_jobs, max_bgerror_resume_count, bgerror_resume_retry_interval,
         max_subcompactions, wal_dir, track_and_verify_wals_in_manifest, track_and_verify_wals,
         wal_recovery_mode, bytes_per_sync,
-        wal_bytes_per_sync, use_fsync, use_direct_reads, allow_fallocate,
+        wal_bytes_per_sync, use_fsync, use_direct_reads, allow_mmap_reads, allow_fallocate,
         use_direct_io_for_flush_and_compaction, delayed_write_rate, manual_wal_flush, recycle_log_file_num,
         wal_ttl_seconds => "WAL_ttl_seconds", wal_size_limit_mb => "WAL_size_limit_MB", wal_compression,
         avoid_flush_during_shutdown, max_manifest_file_size, keep_log_file_num, compaction_readahead_size,
