@@ -3,6 +3,7 @@
 //! Either as many as fit into a time, or a number of them: then every run of a tree plays the same cases, and the
 //! time is a limit that fails.
 
+use crate::again::copy_dir;
 use crate::case::Case;
 use crate::features::{Engines, OUTCROP, all};
 use crate::generate::generate;
@@ -253,13 +254,7 @@ fn write_down(path: &Path, case: &Case, title: &str) -> Result<(), String> {
 
 /// Moves the directory of evidence next to the case; they may be on different file systems.
 fn keep(evidence: &Path, target: &Path) -> Result<(), String> {
-    let copied = std::fs::create_dir_all(target).and_then(|()| {
-        std::fs::read_dir(evidence)?.try_for_each(|entry| {
-            let entry = entry?;
-            std::fs::copy(entry.path(), target.join(entry.file_name())).map(|_| ())
-        })
-    });
-    copied
+    copy_dir(evidence, target)
         .and_then(|()| std::fs::remove_dir_all(evidence))
         .map_err(|error| format!("{}: {error}", target.display()))
 }
@@ -302,6 +297,10 @@ fn summary(found: &CampaignCounts, took: Duration) -> String {
     list("swaps after", by_count(&tally.by_feature));
     if !found.hung.is_empty() {
         let _ = write!(text, "\n  RocksDB hung once and not again in the cases of seeds {:?}", found.hung);
+    }
+    if tally.again > 0 {
+        let _ =
+            write!(text, "\n  lives played again because RocksDB died of std::system_error: {}", tally.again);
     }
     for fault in &found.not_ours {
         let _ = write!(text, "\n  RocksDB fails alone in the same way, {fault}");

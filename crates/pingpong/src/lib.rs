@@ -15,6 +15,7 @@
 //! `history.rs` with `rows.rs`, and `kills/` (writers that are killed), `power/` (file systems that lose power), `stress/` (many threads, all calls), `extremes/` (every option at its extremes), `calls/` (the same calls on two engines, compared to the letter), `timestamps/` (databases with user-defined timestamps), `expiry/` (values that expire), `compatibility.rs` (the table of who reads what), `tools.rs` (RocksDB's own), `fixtures.rs` (databases for other
 //! crates' tests).
 
+mod again;
 mod backups;
 mod batch;
 mod call;

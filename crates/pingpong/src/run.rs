@@ -11,6 +11,7 @@
 //!
 //! Next: `model.rs` for what must be there, `shrink.rs` for what happens to a case that fails.
 
+use crate::again::{Before, is_excused, live};
 use crate::case::{Case, End, Phase};
 use crate::child::{Child, Lost};
 use crate::choices::{ALWAYS, name};
@@ -93,6 +94,8 @@ pub struct Tally {
     pub operations: u64,
     /// SIGKILLs.
     pub kills: u64,
+    /// Phases played again because a process of RocksDB had died of itself.
+    pub again: u64,
     /// Operations by name.
     pub by_name: BTreeMap<&'static str, u64>,
     /// Swaps by who opened the directory.
@@ -107,6 +110,7 @@ impl Tally {
         self.swaps += other.swaps;
         self.operations += other.operations;
         self.kills += other.kills;
+        self.again += other.again;
         for (name, count) in &other.by_name {
             *self.by_name.entry(name).or_default() += count;
         }
@@ -180,6 +184,14 @@ struct Game<'g> {
     case: &'g Case,
     pool: &'g mut Pool,
     dir: &'g Path,
+    state: State,
+    /// The engine whose process died last.
+    died: Option<String>,
+}
+
+/// The rows that must be there, and counts of the operations so far.
+#[derive(Clone)]
+struct State {
     model: Model,
     tally: Tally,
     after_kill: bool,
@@ -195,41 +207,16 @@ struct Game<'g> {
 pub fn play(case: &Case, pool: &mut Pool, dir: &Path) -> Result<Tally, Failure> {
     let model = Model::new(&case.families, &case.initial);
     let _ = std::fs::create_dir_all(dir);
-    let mut game =
-        Game { case, pool, dir, model, tally: Tally::default(), after_kill: false, backups: Vec::new() };
+    let state = State { model, tally: Tally::default(), after_kill: false, backups: Vec::new() };
+    let mut game = Game { case, pool, dir, state, died: None };
     for (index, phase) in case.phases.iter().enumerate() {
-        let mut at = None;
-        game.phase(index, phase, &mut at).map_err(|Problem(kind, message)| {
-            // Databases that the workers have open are of no use any more.
-            for engine in case.phases.iter().map(|phase| &phase.engine) {
-                game.pool.kill(engine);
-            }
-            Failure { kind, phase: index, operation: at, engine: phase.engine.clone(), message }
-        })?;
+        game.phase_or_again(index, phase)?;
     }
-    Ok(game.tally)
+    Ok(game.state.tally)
 }
 
 fn text(path: &Path) -> String {
     path.to_string_lossy().into_owned()
-}
-
-/// Copies a directory; tables and blob files are never changed, so they are linked.
-fn copy_dir(source: &Path, target: &Path) -> std::io::Result<()> {
-    let _ = std::fs::remove_dir_all(target);
-    std::fs::create_dir_all(target)?;
-    for entry in std::fs::read_dir(source)? {
-        let path = entry?.path();
-        let name = path.file_name().expect("an entry has a name");
-        let fixed = path.extension().is_some_and(|extension| extension == "sst" || extension == "blob");
-        if path.is_dir() {
-            continue;
-        }
-        if !fixed || std::fs::hard_link(&path, target.join(name)).is_err() {
-            std::fs::copy(&path, target.join(name))?;
-        }
-    }
-    Ok(())
 }
 
 impl Game<'_> {
@@ -239,8 +226,12 @@ impl Game<'_> {
 
     fn ask(&mut self, engine: &str, request: &Request) -> Outcome<Answer> {
         let child = self.pool.child(engine).map_err(|error| Problem(Kind::Died, error))?;
-        child.ask(request).map_err(|lost| match lost {
-            Lost::Died(how) => Problem(Kind::Died, how),
+        let answer = child.ask(request);
+        answer.map_err(|lost| match lost {
+            Lost::Died(how) => {
+                self.died = Some(engine.to_string());
+                Problem(Kind::Died, how)
+            }
             Lost::Hangs(printed) => Problem(Kind::Hangs, format!("no answer to {request:?}; {printed}")),
         })
     }
@@ -252,6 +243,49 @@ impl Game<'_> {
             Answer::Error(error) => Err(Problem(Kind::Error, error)),
             answer => Ok(answer),
         }
+    }
+
+    /// Plays a phase, and again if a process of RocksDB dies of itself.
+    fn phase_or_again(&mut self, index: usize, phase: &Phase) -> Result<(), Failure> {
+        let failed = |(at, Problem(kind, message)): (Option<usize>, Problem)| Failure {
+            kind,
+            phase: index,
+            operation: at,
+            engine: phase.engine.clone(),
+            message,
+        };
+        let ours = |error| failed((None, Problem(Kind::Error, error)));
+        let state = self.state.clone();
+        let before = Before::of(&self.db(), &self.dir.join("before")).map_err(ours)?;
+        let backups =
+            Before::of(Path::new(&self.backups_dir()), &self.dir.join("backups-before")).map_err(ours)?;
+        let again = live(
+            self,
+            |game| {
+                let mut at = None;
+                game.phase(index, phase, &mut at).map_err(|problem| {
+                    // Databases that the workers have open are of no use any more.
+                    for engine in game.case.phases.iter().map(|phase| &phase.engine) {
+                        game.pool.kill(engine);
+                    }
+                    failed((at, problem))
+                })
+            },
+            |game, failure| {
+                let died = game.died.as_deref().filter(|_| failure.kind == Kind::Died);
+                let excused = died.is_some_and(|engine| is_excused(engine, &failure.message));
+                if excused {
+                    eprintln!("pingpong: seed {}, played again: {failure}", game.case.seed);
+                }
+                excused
+            },
+            |game| {
+                game.state = state.clone();
+                before.restore().and_then(|()| backups.restore()).map_err(ours)
+            },
+        )?;
+        self.state.tally.again += again;
+        Ok(())
     }
 
     fn phase(&mut self, index: usize, phase: &Phase, at: &mut Option<usize>) -> Outcome<()> {
@@ -269,7 +303,7 @@ impl Game<'_> {
         *at = None;
         match &phase.end {
             // Data that is in no WAL must survive, so such a phase ends in order.
-            _ if self.model.has_unlogged() => self.close(engine, phase),
+            _ if self.state.model.has_unlogged() => self.close(engine, phase),
             End::Close => self.close(engine, phase),
             End::Kill => {
                 self.pool.kill(engine);
@@ -287,27 +321,27 @@ impl Game<'_> {
     }
 
     fn killed(&mut self) {
-        self.after_kill = true;
-        self.tally.kills += 1;
+        self.state.after_kill = true;
+        self.state.tally.kills += 1;
     }
 
     fn close(&mut self, engine: &str, phase: &Phase) -> Outcome<()> {
         // RocksDB forgets that there is unlogged data once a flush of it was asked for, and may close before that ends.
         let forgets = engine != OUTCROP || phase.has("avoid_flush_during_shutdown=true");
-        if forgets && self.model.has_unflushed() {
-            for family in self.model.existing() {
+        if forgets && self.state.model.has_unflushed() {
+            for family in self.state.model.existing() {
                 self.must(engine, &Request::Do(Operation::Flush { family, wait: true }))?;
             }
         }
         self.must(engine, &Request::Close)?;
-        self.model.close();
+        self.state.model.close();
         Ok(())
     }
 
     /// Sends writes without waiting, and kills.
     fn kill_writing(&mut self, engine: &str, operations: &[Operation], after_micros: u64) -> Outcome<()> {
         let mut sent = Vec::new();
-        let mut ahead = self.model.clone();
+        let mut ahead = self.state.model.clone();
         let child = self.pool.child(engine).map_err(|error| Problem(Kind::Died, error))?;
         for operation in operations.iter().filter(|operation| {
             let admitted = admits(&ahead, operation);
@@ -323,9 +357,9 @@ impl Game<'_> {
         let answers = self.pool.kill(engine);
         for (number, operation) in sent.iter().enumerate() {
             match answers.get(number) {
-                Some(Answer::Done) => self.model.apply(operation),
+                Some(Answer::Done) => self.state.model.apply(operation),
                 Some(other) => return Err(Problem(Kind::Error, format!("{other:?} to {operation:?}"))),
-                None => self.model.apply_unanswered(operation),
+                None => self.state.model.apply_unanswered(operation),
             }
             self.count(operation);
         }
@@ -334,9 +368,9 @@ impl Game<'_> {
     }
 
     fn count(&mut self, operation: &Operation) {
-        self.tally.operations += 1;
+        self.state.tally.operations += 1;
         for name in names(operation) {
-            *self.tally.by_name.entry(name).or_default() += 1;
+            *self.state.tally.by_name.entry(name).or_default() += 1;
         }
     }
 
@@ -348,17 +382,14 @@ impl Game<'_> {
             ttls: Vec::new(),
             options: phase.options.clone(),
             families,
-            existing: self.model.existing(),
+            existing: self.state.model.existing(),
         }
     }
 
     fn open(&mut self, index: usize, phase: &Phase) -> Outcome<()> {
         let (engine, db) = (&phase.engine, self.db());
         if index > 0 {
-            self.tally.count_swap(engine, &self.case.phases[index - 1], &self.model.existing());
-            copy_dir(&db, &self.dir.join("before")).map_err(|error| {
-                Problem(Kind::Error, format!("the harness cannot copy {}: {error}", db.display()))
-            })?;
+            self.state.tally.count_swap(engine, &self.case.phases[index - 1], &self.state.model.existing());
             self.check_family_names(engine, &db)?;
             let left = &self.case.phases[index - 1];
             self.load_options(engine, left)?;
@@ -367,17 +398,17 @@ impl Game<'_> {
             }
         }
         self.must(engine, &Request::Open(self.open_request(phase, &db)))?;
-        if std::mem::take(&mut self.after_kill) {
+        if std::mem::take(&mut self.state.after_kill) {
             let mut found = BTreeMap::new();
-            for family in self.model.existing() {
+            for family in self.state.model.existing() {
                 found.insert(family, self.rows(engine, family)?);
             }
-            self.model.recover(&found).map_err(|error| wrong(format!("after SIGKILL: {error}")))?;
+            self.state.model.recover(&found).map_err(|error| wrong(format!("after SIGKILL: {error}")))?;
         } else {
             self.compare_all(engine)?;
         }
         self.check_prepared(engine)?;
-        self.model.open(phase);
+        self.state.model.open(phase);
         Ok(())
     }
 
@@ -386,7 +417,7 @@ impl Game<'_> {
         let Answer::Names(found) = self.must(engine, &Request::Prepared)? else {
             return Err(wrong("no list of prepared transactions"));
         };
-        let expected: Vec<String> = self.model.prepared().keys().cloned().collect();
+        let expected: Vec<String> = self.state.model.prepared().keys().cloned().collect();
         if found == expected {
             Ok(())
         } else {
@@ -398,7 +429,7 @@ impl Game<'_> {
         let Answer::Names(mut names) = self.must(engine, &Request::ListFamilies(text(db)))? else {
             return Err(wrong("no list of column families"));
         };
-        let existing = self.model.existing();
+        let existing = self.state.model.existing();
         let mut expected: Vec<String> =
             existing.iter().map(|&family| self.case.families[family].name.clone()).collect();
         names.sort();
@@ -419,7 +450,7 @@ impl Game<'_> {
         let by_default =
             |option: &String| ALWAYS.contains(&option.as_str()) || name(option) == "write_buffer_size";
         let lenient = !left.options.iter().chain(left.family_options.iter().flatten()).all(by_default);
-        let count = self.model.existing().len();
+        let count = self.state.model.existing().len();
         match self.must(engine, &Request::LoadOptions { path: text(&self.db()), lenient })? {
             Answer::Count(loaded) if loaded == count => Ok(()),
             other => Err(wrong(format!("{other:?} of {count} column families in OPTIONS"))),
@@ -435,11 +466,11 @@ impl Game<'_> {
 
     /// Compares every row of every column family, and looks up keys that are gone.
     fn compare_all(&mut self, engine: &str) -> Outcome<()> {
-        for family in self.model.existing() {
-            let keys: Vec<Key> = self.model.absent_keys(family, 100);
+        for family in self.state.model.existing() {
+            let keys: Vec<Key> = self.state.model.absent_keys(family, 100);
             match self.must(engine, &Request::Rows { family, keys: keys.clone() })? {
                 Answer::Rows(rows, values) => {
-                    if let Some(text) = difference(&self.model.shown_rows(family, u64::MAX), &rows) {
+                    if let Some(text) = difference(&self.state.model.shown_rows(family, u64::MAX), &rows) {
                         return Err(wrong(format!("family {family}: {text}")));
                     }
                     let risen = keys.iter().zip(values).find_map(|(key, value)| Some((key, value?)));
@@ -456,7 +487,7 @@ impl Game<'_> {
     }
 
     fn operation(&mut self, index: usize, phase: &Phase, operation: &Operation) -> Outcome<()> {
-        if !admits(&self.model, operation) {
+        if !admits(&self.state.model, operation) {
             return Ok(());
         }
         self.count(operation);
@@ -483,16 +514,16 @@ impl Game<'_> {
                 self.check(operation, answer)?;
             }
         }
-        self.model.apply(operation);
+        self.state.model.apply(operation);
         Ok(())
     }
 
     fn check(&mut self, operation: &Operation, answer: Answer) -> Outcome<()> {
         let expected = match operation {
-            Operation::Get { view, keys, .. } => Answer::Values(self.model.values(view, keys)),
-            Operation::Walk { view, moves } => Answer::Positions(self.model.walk(view, moves)),
+            Operation::Get { view, keys, .. } => Answer::Values(self.state.model.values(view, keys)),
+            Operation::Walk { view, moves } => Answer::Positions(self.state.model.walk(view, moves)),
             Operation::MoveIterator { slot, moves } => {
-                Answer::Positions(self.model.move_iterator(*slot, moves))
+                Answer::Positions(self.state.model.move_iterator(*slot, moves))
             }
             _ => Answer::Done,
         };
@@ -568,8 +599,8 @@ impl Game<'_> {
     fn backup(&mut self, index: usize, phase: &Phase, flush: bool) -> Outcome<()> {
         let dir = self.backups_dir();
         self.must(&phase.engine, &Request::Backup { dir: dir.clone(), flush })?;
-        let id = self.backups.last().map_or(0, |(id, _)| *id) + 1;
-        self.backups.push((id, self.model.clone()));
+        let id = self.state.backups.last().map_or(0, |(id, _)| *id) + 1;
+        self.state.backups.push((id, self.state.model.clone()));
         self.verify_backups(&self.keeper(index, phase, true))?;
         let excused = self.case.phases.iter().any(|phase| NAME_BY_CHECKSUM.contains(&&*phase.engine));
         shared_twice(Path::new(&dir), excused)
@@ -578,7 +609,7 @@ impl Game<'_> {
 
     /// The backups are those that were made and not deleted, and whole.
     fn verify_backups(&mut self, engine: &str) -> Outcome<()> {
-        let expected: Vec<u32> = self.backups.iter().map(|(id, _)| *id).collect();
+        let expected: Vec<u32> = self.state.backups.iter().map(|(id, _)| *id).collect();
         match self.must(engine, &Request::VerifyBackups(self.backups_dir()))? {
             Answer::Ids(ids) if ids == expected => Ok(()),
             other => Err(wrong(format!("{engine} sees backups {other:?}, not {expected:?}"))),
@@ -586,16 +617,16 @@ impl Game<'_> {
     }
 
     fn restore(&mut self, index: usize, phase: &Phase, nth: usize, by_other: bool) -> Outcome<()> {
-        let Some(place) = self.backups.len().checked_sub(nth + 1) else { return Ok(()) };
-        let (id, kept) = self.backups[place].clone();
+        let Some(place) = self.state.backups.len().checked_sub(nth + 1) else { return Ok(()) };
+        let (id, kept) = self.state.backups[place].clone();
         let path = self.dir.join("restored");
         let _ = std::fs::remove_dir_all(&path);
         let keeper = self.keeper(index, phase, by_other);
         self.must(&keeper, &Request::Restore { dir: self.backups_dir(), id, to: text(&path) })?;
         if let Some(other) = self.other(index).cloned() {
-            let now = std::mem::replace(&mut self.model, kept);
+            let now = std::mem::replace(&mut self.state.model, kept);
             let compared = self.compare_copy(&other, &path, &format!("backup {id}, restored by {keeper}"));
-            self.model = now;
+            self.state.model = now;
             compared?;
         }
         let _ = std::fs::remove_dir_all(&path);
@@ -603,12 +634,12 @@ impl Game<'_> {
     }
 
     fn purge(&mut self, index: usize, phase: &Phase, keep: usize, by_other: bool) -> Outcome<()> {
-        if self.backups.is_empty() {
+        if self.state.backups.is_empty() {
             return Ok(());
         }
         let keeper = self.keeper(index, phase, by_other);
         self.must(&keeper, &Request::PurgeBackups { dir: self.backups_dir(), keep: keep as u32 })?;
-        self.backups.drain(..self.backups.len().saturating_sub(keep));
+        self.state.backups.drain(..self.state.backups.len().saturating_sub(keep));
         self.verify_backups(&self.keeper(index, phase, !by_other))
     }
 
@@ -623,10 +654,11 @@ impl Game<'_> {
     /// Opens the database in a way that fails; nothing is to change.
     fn open_wrongly(&mut self, phase: &Phase, opening: &Opening) -> Outcome<()> {
         let engine = &phase.engine;
-        let Some(class) = opening.class(engine).filter(|_| opening.admitted(&self.model.existing())) else {
+        let Some(class) = opening.class(engine).filter(|_| opening.admitted(&self.state.model.existing()))
+        else {
             return Ok(());
         };
-        *self.tally.by_name.entry("opening that fails").or_default() += 1;
+        *self.state.tally.by_name.entry("opening that fails").or_default() += 1;
         let request = Request::OpenWrongly {
             request: self.open_request(phase, &self.db()),
             opening: opening.clone(),
