@@ -95,6 +95,7 @@ functions! {
     rocksdb_readoptions_set_timestamp: fn(Object, Bytes, size_t);
     rocksdb_readoptions_set_iter_start_ts: fn(Object, Bytes, size_t);
     rocksdb_iter_timestamp: fn(Object, *mut size_t) -> Bytes;
+    rocksdb_open_and_trim_history: fn(Object, Bytes, c_int, *const Bytes, *const Object, *mut Object, *mut c_char, size_t, Errptr) -> Object;
     rocksdb_increase_full_history_ts_low: fn(Object, Object, Bytes, size_t, Errptr);
     rocksdb_get_full_history_ts_low: fn(Object, Object, *mut size_t, Errptr) -> *mut c_char;
     rocksdb_compactoptions_set_full_history_ts_low: fn(Object, *mut c_char, size_t);

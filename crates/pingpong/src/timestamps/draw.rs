@@ -12,6 +12,8 @@ pub struct Turn {
     pub engine: String,
     /// Options of the database and each column family.
     pub options: Vec<String>,
+    /// The opening drops what is newer than this timestamp.
+    pub trim: Option<u64>,
     /// How far before the newest timestamp reads are that compare everything after the opening.
     pub looks: Vec<u64>,
     /// Requests, each compared.
@@ -63,8 +65,8 @@ struct Drawing<'d> {
     low: BTreeMap<usize, u64>,
     /// Keys that are put once and then deleted once, by a single deletion; so many there were.
     singles: u64,
-    /// Those that are put and not deleted yet.
-    puts: Vec<(usize, String)>,
+    /// Those that are put and not deleted yet, with the timestamp of the put.
+    puts: Vec<(usize, String, u64)>,
     values: u64,
 }
 
@@ -77,6 +79,8 @@ pub struct Abilities {
     pub stamped_wals: bool,
     /// Its iterators find values in blob files going backward, too.
     pub blobs_backward: bool,
+    /// It opens databases so that what is newer than a timestamp is dropped.
+    pub trims: bool,
 }
 
 /// A life in turns of `outcrop`, which has all abilities, and `other`.
@@ -99,7 +103,9 @@ pub fn case(random: &mut Random, outcrop: &str, (other, can): (&str, Abilities))
         let engine = if turn % 2 == outcrop_begins { other } else { outcrop };
         // The last two compare what is there.
         let steps = if turn + 2 < count { 25 + drawing.random.below(25) } else { 0 };
-        case.turns.push(drawing.turn(engine, steps));
+        let can_trim = turn > 0 && (engine == outcrop || can.trims);
+        let trim = (can_trim && drawing.random.one_in(4)).then(|| drawing.trim());
+        case.turns.push(Turn { trim, ..drawing.turn(engine, steps) });
         case.newest.push(drawing.now);
     }
     case
@@ -133,7 +139,16 @@ impl Drawing<'_> {
                 End::KillWriting { writes, after_micros: self.random.below(2000) }
             }
         };
-        Turn { engine: engine.to_string(), options, looks, steps, end }
+        Turn { engine: engine.to_string(), options, trim: None, looks, steps, end }
+    }
+
+    /// Goes back to a timestamp, from which on writes come again. No further than history may be gone.
+    fn trim(&mut self) -> u64 {
+        let low = self.low.values().copied().max().unwrap_or(5);
+        let newest = self.now.saturating_sub(self.random.below(15)).max(low);
+        self.now = newest;
+        self.puts.retain(|(_, _, at)| *at <= newest);
+        newest
     }
 
     /// A column family with timestamps.
@@ -206,11 +221,11 @@ impl Drawing<'_> {
         self.now += 1;
         let how = self.random.pick(self.other.ways);
         let (family, key, change) = match self.puts.pop() {
-            Some((family, key)) if self.random.one_in(2) => (family, key, Change::SingleDelete),
+            Some((family, key, _)) if self.random.one_in(2) => (family, key, Change::SingleDelete),
             _ => {
                 self.singles += 1;
                 let (family, key) = (self.stamped(), format!("once-{:03}", self.singles));
-                self.puts.push((family, key.clone()));
+                self.puts.push((family, key.clone(), self.now));
                 (family, key, Change::Put(self.value()))
             }
         };

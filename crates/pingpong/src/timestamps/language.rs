@@ -30,6 +30,9 @@ pub const NEEDED: [&str; 13] = [
 /// The function without which there is no [`How::Late`].
 pub const LATE: &str = "rocksdb_writebatch_update_timestamps";
 
+/// The function without which history is not trimmed.
+pub const TRIM: &str = "rocksdb_open_and_trim_history";
+
 /// A change of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are RocksDB's")]
@@ -106,6 +109,8 @@ pub enum Request {
         path: String,
         /// Of the database and each column family.
         options: Vec<String>,
+        /// Versions newer than this timestamp are dropped.
+        trim: Option<u64>,
     },
     /// Writes.
     Write {

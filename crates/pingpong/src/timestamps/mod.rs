@@ -20,6 +20,7 @@ mod session;
 pub use language::{Entry, Request};
 pub use session::Session;
 
+use crate::again::{Before, is_excused, live};
 use crate::case::End;
 use crate::child::Lost;
 use crate::features::OUTCROP;
@@ -28,7 +29,7 @@ use crate::scratch::Scratch;
 use crate::trials::{by_age, version as numbers};
 use crate::worker::{self, Answer};
 use draw::{Abilities, Case, Turn};
-use language::{FAMILIES, How, LATE, Lookup, NEEDED, PLAIN, View};
+use language::{FAMILIES, How, LATE, Lookup, NEEDED, PLAIN, TRIM, View};
 use model::Model;
 use outcrop_base::random::SplitMix as Random;
 use std::collections::BTreeMap;
@@ -65,6 +66,10 @@ struct Tally {
     kills: u64,
     /// Reads of a past that may be gone, and ways back to it.
     refused: u64,
+    /// Openings that drop what is newer than a timestamp.
+    trims: u64,
+    /// Turns played again because a process of RocksDB had died of itself.
+    again: u64,
 }
 
 /// Plays; false if an answer is wrong.
@@ -88,7 +93,13 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
         let other = if random.one_in(2) { newest.clone() } else { random.pick(&others) };
         let case = draw::case(&mut random, OUTCROP, (&other, abilities(&mut pool, &other)?));
         let dir = Scratch::new(&campaign.scratch, "timestamps")?;
-        let mut game = Game { pool: &mut pool, model: Model::default(), tally: &mut tally };
+        let mut game = Game {
+            pool: &mut pool,
+            model: Model::default(),
+            unsure: vec![Model::default()],
+            tally: &mut tally,
+            died: None,
+        };
         if let Err(why) = game.play(&case, &dir.path().join("db")) {
             failures += 1;
             println!("FAILS (seed {seed}, with {other}): {why}");
@@ -98,11 +109,14 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
     }
     let turns: Vec<_> = tally.turns.iter().map(|(engine, turns)| format!("{engine} {turns}")).collect();
     println!(
-        "timestamps: {} cases, {} requests, {} SIGKILLs, {} refused as they must be, {failures} failures in {:.0} s; turns: {}",
+        "timestamps: {} cases, {} requests, {} SIGKILLs, {} trimmed, {} refused as they must be, {} turns played again because RocksDB died of std::system_error, \
+         {failures} failures in {:.0} s; turns: {}",
         tally.cases,
         tally.requests,
         tally.kills,
+        tally.trims,
         tally.refused,
+        tally.again,
         start.elapsed().as_secs_f64(),
         turns.join(", ")
     );
@@ -124,56 +138,89 @@ fn others(pool: &mut Pool, libraries: &BTreeMap<String, PathBuf>) -> Result<Vec<
 
 /// The abilities of a version.
 fn abilities(pool: &mut Pool, version: &str) -> Result<Abilities, String> {
-    let has_late = pool.child(version)?.functions.iter().any(|function| function == LATE);
+    let functions = &pool.child(version)?.functions;
+    let has = |name| functions.iter().any(|function| function == name);
+    let (has_late, trims) = (has(LATE), has(TRIM));
     let ways: &[How] =
         if has_late { &[How::Direct, How::Batch, How::Late] } else { &[How::Direct, How::Batch] };
     let is_later = numbers(version)[..] >= STAMPED_WALS[..];
-    Ok(Abilities { ways, stamped_wals: is_later, blobs_backward: is_later })
+    Ok(Abilities { ways, stamped_wals: is_later, blobs_backward: is_later, trims })
 }
 
 /// A database and what must be in it.
 struct Game<'g> {
     pool: &'g mut Pool,
     model: Model,
+    /// States in which the database may be when it is opened next: after each prefix of the writes that were not waited for.
+    unsure: Vec<Model>,
     tally: &'g mut Tally,
+    /// How an engine's process died, if that may have been of itself.
+    died: Option<String>,
 }
 
 impl Game<'_> {
     fn play(&mut self, case: &Case, db: &Path) -> Result<(), String> {
-        // States in which the database may be: after each prefix of the writes that were not waited for.
-        let mut unsure = vec![self.model.clone()];
         for (number, (turn, newest)) in case.turns.iter().zip(&case.newest).enumerate() {
-            let named =
-                |why: String| format!("turn {number}, {}: {why}\n    with {:?}", turn.engine, turn.options);
-            self.open(turn, db, unsure).map_err(named)?;
-            let compared = self.comparisons(turn, *newest);
-            for request in &compared {
-                self.ask(&turn.engine, request).map_err(|why| named(format!("after the opening, {why}")))?;
-            }
-            let in_flight = match turn.end {
-                End::KillWriting { writes, .. } => writes,
-                _ => 0,
-            };
-            let (steps, last) = turn.steps.split_at(turn.steps.len() - in_flight);
-            for (place, request) in steps.iter().enumerate() {
-                self.ask(&turn.engine, request).map_err(|why| {
-                    let before: Vec<_> = steps[place.saturating_sub(16)..place].iter().map(told).collect();
-                    named(format!("step {place}: {why}\n    after {}", before.join("\n    after ")))
-                })?;
-            }
-            unsure = self.end(turn, last).map_err(named)?;
+            let unsure = self.unsure.clone();
+            let before = Before::of(db, &db.with_extension("before"))?;
+            let again = live(
+                self,
+                |game| game.turn(number, turn, *newest, db),
+                |game, why| {
+                    let died = game.died.is_some();
+                    if died {
+                        println!("timestamps: played again: {why}");
+                    }
+                    died
+                },
+                |game| {
+                    (game.unsure, game.died) = (unsure.clone(), None);
+                    before.restore()
+                },
+            )?;
+            self.tally.again += again;
             *self.tally.turns.entry(turn.engine.clone()).or_insert(0) += 1;
         }
         Ok(())
     }
 
+    fn turn(&mut self, number: usize, turn: &Turn, newest: u64, db: &Path) -> Result<(), String> {
+        let named = |why: String| {
+            format!(
+                "turn {number}, {}, trimmed to {:?}: {why}\n    with {:?}",
+                turn.engine, turn.trim, turn.options
+            )
+        };
+        let unsure = std::mem::take(&mut self.unsure);
+        self.open(turn, db, unsure).map_err(named)?;
+        let compared = self.comparisons(turn, newest);
+        for request in &compared {
+            self.ask(&turn.engine, request).map_err(|why| named(format!("after the opening, {why}")))?;
+        }
+        let in_flight = match turn.end {
+            End::KillWriting { writes, .. } => writes,
+            _ => 0,
+        };
+        let (steps, last) = turn.steps.split_at(turn.steps.len() - in_flight);
+        for (place, request) in steps.iter().enumerate() {
+            self.ask(&turn.engine, request).map_err(|why| {
+                let before: Vec<_> = steps[place.saturating_sub(16)..place].iter().map(told).collect();
+                named(format!("step {place}: {why}\n    after {}", before.join("\n    after ")))
+            })?;
+        }
+        self.unsure = self.end(turn, last).map_err(named)?;
+        Ok(())
+    }
+
     /// Opens the database, and finds out in which of the states it is.
     fn open(&mut self, turn: &Turn, db: &Path, unsure: Vec<Model>) -> Result<(), String> {
-        let open = Request::Open { path: db.display().to_string(), options: turn.options.clone() };
+        let open =
+            Request::Open { path: db.display().to_string(), options: turn.options.clone(), trim: turn.trim };
         match self.answer(&turn.engine, &open)? {
             Answer::Done => {}
             other => return Err(format!("opening: {other:?}")),
         }
+        self.tally.trims += u64::from(turn.trim.is_some());
         let whole = (0..FAMILIES.len()).map(|family| match family {
             PLAIN => Request::Plain,
             family => Request::Versions { family, at: u64::MAX, from: 0 },
@@ -183,6 +230,9 @@ impl Game<'_> {
             .collect::<Result<_, String>>()?;
         let mut why = String::new();
         for mut model in unsure.into_iter().rev() {
+            if let Some(newest) = turn.trim {
+                model.trim(newest);
+            }
             model.opened();
             match whole.iter().try_for_each(|(request, answer)| {
                 model.judge(request, answer).map_err(|why| format!("{}: {why}", told(request)))
@@ -232,6 +282,9 @@ impl Game<'_> {
         let asked = self.pool.child(engine)?.ask(&worker::Request::Stamped(request.clone()));
         asked.map_err(|lost| {
             self.pool.kill(engine);
+            if let Lost::Died(how) = &lost {
+                self.died = is_excused(engine, how).then(|| how.clone());
+            }
             match lost {
                 Lost::Died(why) => format!("{} ended it: {why}", told(request)),
                 Lost::Hangs(why) => format!("{} hangs: {why}", told(request)),

@@ -94,6 +94,13 @@ impl Model {
         }
     }
 
+    /// Versions newer than `newest` were never written, where there are timestamps.
+    pub fn trim(&mut self, newest: u64) {
+        for versions in self.stamped.iter_mut().flat_map(|family| family.versions.values_mut()) {
+            versions.retain(|at, _| *at <= newest);
+        }
+    }
+
     /// Judges an answer, and does to the model what the request did to the database.
     ///
     /// # Errors
@@ -372,6 +379,19 @@ mod tests {
         judged(&all(6), vec![c.clone()]).unwrap_err();
         judged(&all(6), vec![c.clone(), deletion.clone()]).unwrap_err();
         judged(&all(6), vec![deletion, c, d]).unwrap_err();
+    }
+
+    #[test]
+    fn trimmed_versions_were_never_there() {
+        let mut model = model();
+        model.trim(8);
+        let get = |at| Request::Get { family: 1, keys: vec!["k".into()], at, by: Lookup::GetWithTs };
+        let found = |entry| Answer::Entries(vec![entry]);
+        model.judge(&get(9), &found(entry("k", 8, Some("c")))).unwrap();
+        model.judge(&get(9), &found(None)).unwrap_err();
+        let all = Request::Versions { family: 1, at: 20, from: 6 };
+        model.judge(&all, &found(entry("k", 8, Some("c")))).unwrap();
+        model.judge(&all, &Answer::Entries(vec![entry("k", 9, None), entry("k", 8, Some("c"))])).unwrap_err();
     }
 
     #[test]

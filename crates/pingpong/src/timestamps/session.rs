@@ -2,7 +2,7 @@
 
 use super::language::{BACKWARDS, Change, Entry, FAMILIES, How, Lookup, Move, PLAIN, Request, View, Write};
 use crate::batch::{self, Batch};
-use crate::call::{Outcome, call, parts, take_bytes, take_error, with_error};
+use crate::call::{Outcome, c_string, call, parts, take_bytes, take_error, with_error};
 use crate::database::{Database, Handle, ReadView};
 use crate::iter::Iter;
 use crate::library::{Api, Bytes, Object};
@@ -30,10 +30,13 @@ impl<'a> Session<'a> {
     /// Does what is asked of the engine.
     pub fn handle(&mut self, request: Request) -> Outcome<Answer> {
         match request {
-            Request::Open { path, options } => {
+            Request::Open { path, options, trim } => {
                 let families = (0..FAMILIES.len()).map(|family| self.family(family, &options));
                 let families = families.collect::<Outcome<Vec<_>>>()?;
-                self.open = Some(Database::open(self.api, &path, families)?);
+                self.open = Some(match trim {
+                    Some(newest) => self.open_and_trim(&path, families, newest)?,
+                    None => Database::open(self.api, &path, families)?,
+                });
                 Ok(Answer::Done)
             }
             Request::Close => {
@@ -47,6 +50,37 @@ impl<'a> Session<'a> {
                 Stamped { api: self.api, database, handles }.handle(other)
             }
         }
+    }
+
+    fn open_and_trim(
+        &self,
+        path: &str,
+        families: Vec<(String, Options<'a>)>,
+        newest: u64,
+    ) -> Outcome<(Database<'a>, Vec<Handle>)> {
+        let api = self.api;
+        Database::open_by(api, families, |options, count, names, all, handles, e| {
+            let path = c_string(path)?;
+            let mut newest = newest.to_le_bytes();
+            let (newest, len) = (newest.as_mut_ptr().cast(), newest.len());
+            // SAFETY: live objects; as many names, options and places for handles as the count says; a timestamp that outlives the call.
+            Ok(unsafe {
+                call!(
+                    api,
+                    rocksdb_open_and_trim_history(
+                        options,
+                        path.as_ptr(),
+                        count,
+                        names,
+                        all,
+                        handles,
+                        newest,
+                        len,
+                        e
+                    )
+                )
+            })
+        })
     }
 
     fn family(&self, family: usize, settings: &[String]) -> Outcome<(String, Options<'a>)> {
