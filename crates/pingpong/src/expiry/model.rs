@@ -5,8 +5,11 @@
 //! fate     gone:  last + ttl < begun        there: first + ttl >= ended        else: either
 //! ```
 //! The engines' clock is the system's, of which seconds are cut; a row that a compaction may have dropped or not is settled by the next look.
+//!
+//! A merge makes a value as old as the moment at which something merges: a flush that has the value below or its deletion in the same memtable, else a
+//! compaction. Operands that are not merged never expire. Which flush had both is known only if the value below was surely in a table before.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 /// The kernel's coarse clock, which `time(2)` reads, is behind by so much at most.
@@ -41,11 +44,25 @@ pub fn surely_past() -> i64 {
     seconds(COARSE)
 }
 
+/// How a row is stored until the next compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Form {
+    /// A value that was written, or merged, in its moment.
+    Value,
+    /// Operands, for the compaction to merge.
+    Operands,
+    /// Operands, or a value that a flush merged since its moment began.
+    Either,
+}
+
 /// A value and when it was written.
 #[derive(Clone, Debug)]
 struct Row {
     value: String,
     written: Moment,
+    form: Form,
+    /// It is in tables, all of it.
+    flushed: bool,
     /// A compaction may have dropped it.
     unsure: bool,
 }
@@ -59,32 +76,75 @@ pub struct Fates {
     pub there: u64,
     /// Expired or not, by the clock.
     pub either: u64,
+    /// Those that the compaction merged, and that are as old as it, whatever they were.
+    pub merged: u64,
+}
+
+impl Fates {
+    /// Adds others.
+    pub fn add(&mut self, other: Fates) {
+        self.gone += other.gone;
+        self.there += other.there;
+        self.either += other.either;
+        self.merged += other.merged;
+    }
 }
 
 /// One column family.
 #[derive(Clone, Debug, Default)]
 pub struct Rows {
     rows: BTreeMap<String, Row>,
-    /// Keys that are not there, and were.
-    gone: BTreeSet<String>,
+    /// Keys that are not there, and were; whether that is known from tables.
+    gone: BTreeMap<String, bool>,
 }
 
 impl Rows {
     /// Writes a row.
     pub fn put(&mut self, key: &str, value: &str, written: Moment) {
         self.gone.remove(key);
-        self.rows.insert(key.to_string(), Row { value: value.to_string(), written, unsure: false });
+        let row = Row { value: value.to_string(), written, form: Form::Value, flushed: false, unsure: false };
+        self.rows.insert(key.to_string(), row);
+    }
+
+    /// True if it is not known whether a row is there.
+    pub fn is_unsure(&self, key: &str) -> bool {
+        self.rows.get(key).is_some_and(|row| row.unsure)
+    }
+
+    /// Appends an operand to a row of which it is known whether it is there.
+    pub fn merge(&mut self, key: &str, operand: &str, written: Moment) {
+        let gone_in_table = self.gone.remove(key);
+        let (value, form) = match self.rows.get(key) {
+            Some(row) if row.flushed || row.form == Form::Operands => {
+                (format!("{},{operand}", row.value), Form::Operands)
+            }
+            Some(row) => (format!("{},{operand}", row.value), Form::Either),
+            None if gone_in_table == Some(false) => (operand.to_string(), Form::Either),
+            None => (operand.to_string(), Form::Operands),
+        };
+        self.rows.insert(key.to_string(), Row { value, written, form, flushed: false, unsure: false });
+    }
+
+    /// A flush ended in this second: everything is in tables.
+    pub fn flushed(&mut self, ended: i64) {
+        for row in self.rows.values_mut() {
+            row.flushed = true;
+            if row.form == Form::Either {
+                row.written.ended = row.written.ended.max(ended);
+            }
+        }
+        self.gone.values_mut().for_each(|in_table| *in_table = true);
     }
 
     /// Deletes one.
     pub fn delete(&mut self, key: &str) {
         self.rows.remove(key);
-        self.gone.insert(key.to_string());
+        self.gone.insert(key.to_string(), false);
     }
 
     /// Every key that is or was there.
     pub fn keys(&self) -> Vec<String> {
-        self.rows.keys().chain(&self.gone).cloned().collect()
+        self.rows.keys().chain(self.gone.keys()).cloned().collect()
     }
 
     /// The last second in which one of them may have been written.
@@ -97,7 +157,19 @@ impl Rows {
         let mut fates = Fates::default();
         let ttl = i64::from(ttl);
         let mut dropped = Vec::new();
+        // It begins with a flush.
+        self.flushed(when.ended);
         for (key, row) in &mut self.rows {
+            let form = std::mem::replace(&mut row.form, Form::Value);
+            match form {
+                Form::Value => {}
+                Form::Operands => {
+                    fates.merged += 1;
+                    row.written = when;
+                }
+                // It may be merged only now.
+                Form::Either => row.written.ended = when.ended,
+            }
             if ttl <= 0 || row.written.begun + ttl >= when.ended {
                 fates.there += 1;
             } else if row.written.ended + ttl < when.begun {
@@ -108,8 +180,14 @@ impl Rows {
                 row.unsure = true;
             }
         }
-        dropped.iter().for_each(|key| self.delete(key));
+        dropped.into_iter().for_each(|key| self.dropped(key));
         fates
+    }
+
+    /// A compaction dropped the row: of that no memtable tells.
+    fn dropped(&mut self, key: String) {
+        self.rows.remove(&key);
+        self.gone.insert(key, true);
     }
 
     /// Compares what is there, and settles what was unsure.
@@ -127,7 +205,7 @@ impl Rows {
                 other => return Err(format!("{key}: {other:?}; expected {row:?}")),
             }
         }
-        settled.iter().for_each(|key| self.delete(key));
+        settled.into_iter().for_each(|key| self.dropped(key));
         match found.keys().find(|key| !self.rows.contains_key(**key)) {
             Some(key) => Err(format!("{key} is there: it was deleted, never written, or expired")),
             None => Ok(()),
@@ -162,13 +240,47 @@ mod tests {
         model.clone().compare(&rows(&[("slow", "2")])).unwrap_err();
         assert_eq!(model.compacted(2, at(12, 12)), Fates { there: 2, ..Fates::default() });
         assert_eq!(model.compacted(0, at(90, 90)), Fates { there: 2, ..Fates::default() });
-        assert_eq!(model.compacted(2, at(13, 13)), Fates { gone: 1, either: 1, there: 0 });
+        assert_eq!(model.compacted(2, at(13, 13)), Fates { gone: 1, either: 1, ..Fates::default() });
         model.clone().compare(&rows(&[("old", "1"), ("slow", "2")])).unwrap_err();
         model.clone().compare(&rows(&[("slow", "3")])).unwrap_err();
         model.clone().compare(&rows(&[])).unwrap();
         model.compare(&rows(&[("slow", "2")])).unwrap();
         model.compare(&rows(&[])).expect_err("it was seen after the compaction");
         assert_eq!(model.keys(), ["slow", "old"]);
+    }
+
+    #[test]
+    fn a_merge_over_a_table_is_as_old_as_the_compaction() {
+        let mut model = model();
+        model.flushed(12);
+        model.merge("old", "3", at(14, 14));
+        model.merge("new", "4", at(14, 14));
+        model.delete("slow");
+        model.compare(&rows(&[("old", "1,3"), ("new", "4")])).unwrap();
+        assert_eq!(model.compacted(2, at(90, 90)), Fates { there: 2, merged: 2, ..Fates::default() });
+        model.clone().compare(&rows(&[("old", "1,3"), ("new", "4")])).unwrap();
+        model.clone().compare(&rows(&[("new", "4")])).expect_err("operands do not expire");
+        assert_eq!(model.compacted(2, at(93, 93)), Fates { gone: 2, ..Fates::default() });
+        // Of a key that a compaction dropped the operand is alone.
+        model.merge("old", "5", at(94, 94));
+        assert_eq!(model.compacted(2, at(99, 99)), Fates { there: 1, merged: 1, ..Fates::default() });
+        model.compare(&rows(&[("old", "5")])).unwrap();
+    }
+
+    #[test]
+    fn a_merge_over_what_is_in_memory_may_be_as_old_as_any_flush_since() {
+        let mut model = model();
+        model.merge("old", "3", at(14, 14));
+        model.delete("slow");
+        model.merge("slow", "4", at(14, 14));
+        model.flushed(20);
+        assert_eq!(model.newest(), 20);
+        assert_eq!(model.compacted(2, at(90, 90)), Fates { either: 2, ..Fates::default() });
+        assert!(model.is_unsure("old"));
+        model.clone().compare(&rows(&[])).unwrap();
+        model.compare(&rows(&[("old", "1,3"), ("slow", "4")])).unwrap();
+        assert_eq!(model.compacted(2, at(92, 92)), Fates { either: 2, ..Fates::default() });
+        assert_eq!(model.compacted(2, at(93, 93)), Fates { gone: 2, ..Fates::default() });
     }
 
     #[test]
