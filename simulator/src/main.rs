@@ -1,28 +1,39 @@
 //! One seed, one history of the whole engine: threads, locks, waits, clocks, files and their faults are decided by a seed.
 //!
 //! ```text
-//! outcrop-simulator run [--seconds N] [--histories N] [--seed S]    histories of S, S+1, ..., each in a process of its own
+//! outcrop-simulator run [--seconds N] [--histories N] [--seed S] [--without A,B]    histories of S, S+1, ..., each in a process of its own
 //! outcrop-simulator one --seed S [--schedule N] [--cycles N] [--threads N] [--writes N] [--without A,B]    one of them
 //! ```
-//! With `--plant syncs` the disk lies about syncs, and histories have to fail.
+//! With `--plant syncs` the disk lies about syncs, with `--plant locks` transactions neither lock nor check the keys that several threads
+//! write: histories have to fail.
 //!
 //! The engine is compiled as it is; its locks are those of `parking_lot/` here, its environment is in `disk.rs` and `surroundings.rs`.
 //! A process of its own, because statics of the engine (file ids of the cache) go on counting: a seed replays from the start.
 //!
-//! Read on: `parking_lot/src/world.rs` (who runs), `plan.rs` (what is drawn), `life.rs` (what happens and what is right).
+//! Read on: `parking_lot/src/world.rs` (who runs), `plan.rs` (what is drawn), `life.rs` (what happens and what is right), `application.rs` (what its
+//! threads do).
 
+mod application;
 mod blame;
+mod coming;
+mod copies;
+mod counts;
 mod disk;
 #[allow(dead_code, reason = "a file of the engine's tests, of which a part is used")]
 #[path = "../../crates/engine/tests/it/harness.rs"]
 mod harness;
+mod ingesting;
 mod life;
+mod opened;
 mod plan;
+mod prepared;
+mod registers;
 mod shrink;
 mod surroundings;
+mod transacting;
 
 use outcrop_pingpong::progress::{Patience, Watchdog};
-use plan::{FEATURES, Limits};
+use plan::{FEATURES, Limits, Plant};
 use std::io::Read;
 use std::process::{Command, ExitCode, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -83,8 +94,8 @@ fn one(arguments: &[String]) -> Result<(), String> {
         return Err("a thread panicked".to_string());
     }
     println!(
-        "lived trace {:016x} steps {} cycles {} writes {} reads {} faults {}",
-        tally.trace, tally.steps, tally.cycles, tally.writes, tally.reads, tally.faults
+        "lived trace {:016x} steps {} cycles {} writes {} faults {} {}",
+        tally.trace, tally.steps, tally.cycles, tally.writes, tally.faults, tally.counts
     );
     Ok(())
 }
@@ -100,17 +111,24 @@ fn limits(arguments: &[String]) -> Result<Limits, String> {
             "--cycles" => limits.cycles = number(name, value)?,
             "--threads" => limits.threads = number(name, value)? as usize,
             "--writes" => limits.writes = number(name, value)?,
-            "--plant" if value == "syncs" => limits.syncs_lie = true,
-            "--without" => {
-                limits.without = value.split(',').map(String::from).collect();
-                if let Some(unknown) = limits.without.iter().find(|name| !FEATURES.contains(&name.as_str())) {
-                    return Err(format!("--without {unknown}: there are {}", FEATURES.join(", ")));
-                }
-            }
+            "--plant" => limits.plant = Some(plant(value)?),
+            "--without" => limits.without = without(value)?,
             other => return Err(format!("{other}: no such option")),
         }
     }
     Ok(limits)
+}
+
+fn plant(name: &str) -> Result<Plant, String> {
+    Plant::of(name).ok_or_else(|| format!("--plant {name}: no such mistake"))
+}
+
+fn without(names: &str) -> Result<Vec<String>, String> {
+    let names: Vec<String> = names.split(',').map(String::from).collect();
+    match names.iter().find(|name| !FEATURES.contains(&name.as_str())) {
+        Some(unknown) => Err(format!("--without {unknown}: there are {}", FEATURES.join(", "))),
+        None => Ok(names),
+    }
 }
 
 /// How the process of a history ended: the line that sums it up, or all that it said.
@@ -184,24 +202,26 @@ impl Sums {
 
 /// Histories one after the other, until one fails or time is over.
 fn run(arguments: &[String]) -> Result<(), String> {
-    let (mut seconds, mut histories, mut seed, mut syncs_lie) = (60, u64::MAX, 1, false);
+    let (mut seconds, mut histories, mut first) = (60, u64::MAX, 1);
+    let mut whole = Limits::of(first);
     for (name, value) in pairs(arguments)? {
         match name {
             "--seconds" => seconds = number(name, value)?,
             "--histories" => (histories, seconds) = (number(name, value)?, u64::MAX >> 32),
-            "--seed" => seed = number(name, value)?,
-            "--plant" if value == "syncs" => syncs_lie = true,
+            "--seed" => first = number(name, value)?,
+            "--plant" => whole.plant = Some(plant(value)?),
+            "--without" => whole.without = without(value)?,
             other => return Err(format!("{other}: no such option")),
         }
     }
     let start = Instant::now();
     let mut sums = Sums::default();
     let mut failure = None;
-    for seed in seed..seed.saturating_add(histories) {
+    for seed in first..first.saturating_add(histories) {
         if start.elapsed() >= Duration::from_secs(seconds) {
             break;
         }
-        let limits = Limits { syncs_lie, ..Limits::of(seed) };
+        let limits = Limits { seed, schedule: seed, ..whole.clone() };
         let lived = live(&limits);
         if let Ok(line) = &lived {
             sums.add(line);

@@ -2,13 +2,52 @@
 
 use crate::disk::Trouble;
 use crate::harness::{Rng, any_style, creating, small_options};
-use outcrop::CompressionType;
 use outcrop::options::{ColumnFamilyOptions, CompactionStyle, DbOptions};
+use outcrop::{CompressionType, ValidatePolicy};
 use outcrop_pingpong::history::{FAMILIES, Lasting, Shape};
 use std::time::Duration;
 
-/// Features that a limit takes away, by name.
-pub const FEATURES: [&str; 8] = ["faults", "flips", "crashes", "reads", "work", "pauses", "clock", "options"];
+/// Features that a limit takes away, by name. The second half is drawn: no history has all of it.
+pub const FEATURES: [&str; 15] = [
+    "faults",
+    "flips",
+    "crashes",
+    "reads",
+    "work",
+    "pauses",
+    "clock",
+    "options",
+    "merges",
+    "transactions",
+    "shared",
+    "checkpoints",
+    "backups",
+    "families",
+    "ingestion",
+];
+
+/// A planted mistake, which has to be found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Plant {
+    /// Syncs of WALs do nothing.
+    Syncs,
+    /// Transactions neither lock nor check the keys that several threads write.
+    Locks,
+}
+
+impl Plant {
+    /// The one of this name.
+    pub fn of(name: &str) -> Option<Plant> {
+        [Plant::Syncs, Plant::Locks].into_iter().find(|plant| plant.name() == name)
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Plant::Syncs => "syncs",
+            Plant::Locks => "locks",
+        }
+    }
+}
 
 /// Bounds of a history. Those of a whole one take nothing away.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,8 +64,8 @@ pub struct Limits {
     pub writes: u64,
     /// What of [`FEATURES`] is left out.
     pub without: Vec<String>,
-    /// Plants a mistake, which has to be found: syncs that do nothing.
-    pub syncs_lie: bool,
+    /// A mistake that is made on purpose.
+    pub plant: Option<Plant>,
 }
 
 impl Limits {
@@ -39,7 +78,7 @@ impl Limits {
             threads: usize::MAX,
             writes: u64::MAX,
             without: Vec::new(),
-            syncs_lie: false,
+            plant: None,
         }
     }
 
@@ -69,8 +108,8 @@ impl Limits {
         if !self.without.is_empty() {
             add("--without", self.without.join(","));
         }
-        if self.syncs_lie {
-            add("--plant", "syncs".to_string());
+        if let Some(plant) = self.plant {
+            add("--plant", plant.name().to_string());
         }
         arguments
     }
@@ -87,9 +126,66 @@ pub enum End {
     PowerLost,
 }
 
+/// How a history's database has transactions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Transactions {
+    /// It has none.
+    None,
+    /// They lock keys.
+    Locking,
+    /// They are checked when they are committed.
+    Optimistic(ValidatePolicy),
+}
+
+/// The part of [`FEATURES`] that a history draws, the same for all of its cycles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Drawn {
+    /// Writes have merge operands.
+    pub merges: bool,
+    /// Its transactions.
+    pub transactions: Transactions,
+    /// Transactions write keys that all threads write.
+    pub shared: bool,
+    /// Checkpoints are made and opened.
+    pub checkpoints: bool,
+    /// Backups are made, restored and opened.
+    pub backups: bool,
+    /// Column families are created and dropped.
+    pub families: bool,
+    /// Some writes are tables that are ingested.
+    pub ingestion: bool,
+}
+
+/// The features that a history draws, of those that its limits leave.
+pub fn drawn(limits: &Limits) -> Drawn {
+    let mut random = Rng::new(limits.seed ^ 0xFEA7);
+    let mut drawn = |feature: &str, one_in: u64| random.one_in(one_in) && limits.has(feature);
+    let (merges, shared, checkpoints) = (drawn("merges", 2), !drawn("shared", 4), drawn("checkpoints", 2));
+    let (backups, families, ingestion) = (drawn("backups", 4), drawn("families", 2), drawn("ingestion", 3));
+    let transactions = random.pick(&[
+        Transactions::None,
+        Transactions::Locking,
+        Transactions::Locking,
+        Transactions::Optimistic(ValidatePolicy::Serial),
+        Transactions::Optimistic(ValidatePolicy::Parallel),
+    ]);
+    let transactions = if limits.has("transactions") { transactions } else { Transactions::None };
+    Drawn {
+        merges,
+        transactions,
+        shared: shared && limits.has("shared") && transactions != Transactions::None,
+        checkpoints,
+        backups,
+        families,
+        ingestion,
+    }
+}
+
 /// A cycle.
 #[derive(Clone, Debug)]
 pub struct Cycle {
+    /// The features of its history.
+    pub drawn: Drawn,
     /// Options of the database.
     pub db: DbOptions,
     /// Options of each column family.
@@ -166,6 +262,7 @@ pub fn cycle(limits: &Limits, number: u64) -> Cycle {
     if !limits.has("options") {
         db = creating();
     }
+    let drawn = drawn(limits);
     let end = random.pick(&[End::Closed, End::Killed, End::PowerLost, End::PowerLost]);
     let early = random.one_in(2).then(|| 1 << random.pick(&[6, 9, 12, 14, 16]));
     let rate = random.pick(&[20, 100, 500, 3000]);
@@ -176,6 +273,7 @@ pub fn cycle(limits: &Limits, number: u64) -> Cycle {
         sync_one_in: random.pick(&[0, 1, 4, 20]),
         keys: random.pick(&[3, 20, 60]),
         longest: random.pick(&[40, 1000, 8000]),
+        merge_one_in: if drawn.merges { 3 } else { 0 },
     };
     let (faults, read_faults, flips) = (random.one_in(3), random.one_in(6), random.one_in(6));
     let slowest = Duration::from_micros(random.pick(&[20, 500, 20_000, 800_000]));
@@ -185,6 +283,7 @@ pub fn cycle(limits: &Limits, number: u64) -> Cycle {
     let crashes = limits.has("crashes");
     let end = if crashes { end } else { End::Closed };
     Cycle {
+        drawn,
         db,
         families,
         threads: threads.min(limits.threads),
@@ -198,7 +297,7 @@ pub fn cycle(limits: &Limits, number: u64) -> Cycle {
             read_fails_one_in: troubled(read_faults && limits.has("faults")),
             bit_flips_one_in: troubled(flips && limits.has("flips")),
             power_until: None,
-            syncs_lie: limits.syncs_lie,
+            syncs_lie: limits.plant == Some(Plant::Syncs),
             slowest: if limits.has("pauses") { slowest } else { Duration::from_micros(1) },
         },
     }

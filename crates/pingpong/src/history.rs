@@ -19,6 +19,9 @@ use std::fmt;
 /// The column families that histories write to.
 pub const FAMILIES: [&str; 3] = ["default", "one", "two"];
 
+/// The longest filler of a merge operand, in bytes: a key may collect the operands of a whole history.
+const LONGEST_OPERAND: usize = 100;
+
 /// The number of a column family, and a key in it.
 pub type Place = (usize, Vec<u8>);
 
@@ -30,6 +33,8 @@ pub type Rows = BTreeMap<Place, Vec<u8>>;
 pub enum Change {
     /// A key and its value.
     Put(usize, Vec<u8>, Vec<u8>),
+    /// A key and an operand, which is appended to the value behind a comma.
+    Merge(usize, Vec<u8>, Vec<u8>),
     /// A key.
     Delete(usize, Vec<u8>),
     /// From a key, before a key.
@@ -58,6 +63,8 @@ pub struct Shape {
     pub keys: u64,
     /// The longest filler of a value, in bytes.
     pub longest: u64,
+    /// One value in so many is a merge operand; 0: none.
+    pub merge_one_in: u64,
 }
 
 impl Shape {
@@ -74,16 +81,18 @@ impl Shape {
                 false => Change::Delete(family, key(thread, first)),
             });
         }
-        // The last change is a put, so that rows say which write was the last.
+        // The last change is a put or a merge, so that rows say which write was the last.
         for _ in 0..random.pick(&[1, 1, 1, 2, 5]) {
             let len = random.pick(&[8, 100, self.longest / 4, self.longest]) as usize;
             let mut value = format!("c{}i{index}-", self.cycle).into_bytes();
+            let merges = self.merge_one_in > 0 && random.one_in(self.merge_one_in);
+            let len = if merges { len.min(LONGEST_OPERAND) } else { len };
             value.resize(value.len() + len, b'a' + (index % 26) as u8);
-            changes.push(Change::Put(
-                random.index(FAMILIES.len()),
-                key(thread, random.below(self.keys)),
-                value,
-            ));
+            let (family, key) = (random.index(FAMILIES.len()), key(thread, random.below(self.keys)));
+            changes.push(match merges {
+                true => Change::Merge(family, key, value),
+                false => Change::Put(family, key, value),
+            });
         }
         Write { changes, sync: self.sync_one_in > 0 && random.one_in(self.sync_one_in) }
     }
@@ -109,8 +118,9 @@ fn thread_of(key: &[u8]) -> Option<usize> {
     std::str::from_utf8(key).ok()?.strip_prefix('t')?.split_once('-')?.0.parse().ok()
 }
 
-/// The write that a value is of, if it is of this cycle.
+/// The write that a value is of, or its last operand, if that is of this cycle.
 fn index_of(value: &[u8], cycle: u64) -> Option<u64> {
+    let value = value.rsplit(|byte| *byte == b',').next()?;
     let end = value.iter().position(|byte| *byte == b'-')?;
     let (of, index) = std::str::from_utf8(&value[..end]).ok()?.strip_prefix('c')?.split_once('i')?;
     (of.parse() == Ok(cycle)).then(|| index.parse().ok())?
@@ -121,6 +131,11 @@ pub fn apply(rows: &mut Rows, write: &Write) {
     for change in &write.changes {
         match change {
             Change::Put(family, key, value) => drop(rows.insert((*family, key.clone()), value.clone())),
+            Change::Merge(family, key, operand) => {
+                let value =
+                    rows.entry((*family, key.clone())).and_modify(|value| value.push(b',')).or_default();
+                value.extend_from_slice(operand);
+            }
             Change::Delete(family, key) => drop(rows.remove(&(*family, key.clone()))),
             Change::DeleteRange(family, begin, end) => {
                 rows.retain(|(of, key), _| of != family || key < begin || key >= end);
@@ -175,6 +190,11 @@ impl Log {
             log.done.truncate(earlier.done.len());
         }
         self
+    }
+
+    /// How many writes each thread has begun.
+    pub fn begun(&self) -> Vec<u64> {
+        self.threads.iter().map(|log| log.begun.len() as u64).collect()
     }
 
     /// Writes that were acknowledged.
@@ -346,7 +366,7 @@ mod tests {
     use super::*;
 
     fn shape() -> Shape {
-        Shape { cycle: 3, seed: 9, sync_one_in: 4, keys: 6, longest: 40 }
+        Shape { cycle: 3, seed: 9, sync_one_in: 4, keys: 6, longest: 40, merge_one_in: 0 }
     }
 
     fn rows(counts: &[u64]) -> Rows {
@@ -459,6 +479,32 @@ mod tests {
         (0..first - 1).for_each(|index| apply(&mut found, &shape.draw(1, index)));
         let judged = judge(&shape, &log(20), &Rows::new(), &found, Lasting::Synced);
         assert!(matches!(&judged, Err(Broken::Wrong(why)) if why.contains("had to last")), "{judged:?}");
+    }
+
+    #[test]
+    fn operands_count_once_and_in_their_order() {
+        let shape = Shape { merge_one_in: 2, ..shape() };
+        let rows = |counts: [u64; 2]| {
+            let mut rows = Rows::new();
+            for (thread, count) in counts.into_iter().enumerate() {
+                (0..count).for_each(|index| apply(&mut rows, &shape.draw(thread, index)));
+            }
+            rows
+        };
+        let judged = |found: &Rows| judge(&shape, &log(20), &Rows::new(), found, Lasting::Acknowledged);
+        assert_eq!(judged(&rows([20, 19])), Ok(vec![20, 19]));
+        let mut merged = 0;
+        for (place, value) in rows([20, 19]) {
+            let Some(comma) = value.iter().position(|byte| *byte == b',') else { continue };
+            merged += 1;
+            let (first, rest) = (&value[..comma], &value[comma + 1..]);
+            for wrong in [first.to_vec(), [&value[..], b",", rest].concat(), [rest, b",", first].concat()] {
+                let mut found = rows([20, 19]);
+                found.insert(place.clone(), wrong);
+                assert!(judged(&found).is_err(), "{}", told(&place));
+            }
+        }
+        assert!(merged > 3, "the draw merges: {merged}");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::buckets::LockBuckets;
 use super::database::keep_history;
 use super::locks::Owner;
 use super::options::{OptimisticTransactionDbOptions, TakeSnapshot, ValidatePolicy};
-use super::shared::Optimistic;
+use super::shared::{Optimistic, new_id};
 use super::transaction::{Manager, Transaction};
 use super::validation::{Reach, check_unchanged};
 use crate::batch::codec::{Op, WriteBatch};
@@ -60,7 +60,7 @@ impl OptimisticTransactionDb {
         let db = Arc::new(builder.with_families(keep_history).open()?);
         let own = || Arc::new(LockBuckets::new(transactions.occ_lock_buckets as usize));
         let buckets = transactions.shared_lock_buckets.unwrap_or_else(own);
-        let shared = Optimistic { db, policy: transactions.validate_policy, buckets };
+        let shared = Optimistic { db, policy: transactions.validate_policy, buckets, id: new_id() };
         Ok(OptimisticTransactionDb { shared: Arc::new(shared) })
     }
 
@@ -146,9 +146,8 @@ impl Transaction {
 
     fn buckets_of_keys(&self, shared: &Optimistic) -> BTreeSet<usize> {
         // The same key of another column family or database is another key.
-        let of_database = Arc::as_ptr(&shared.db) as usize as u64;
-        let seed =
-            |cf: CfId| of_database.wrapping_add(0xB83C_07FB_C6CE_D699_u64.wrapping_mul(u64::from(cf.0)));
+        // A number and not an address: the order of locks is the same in a process that does the same.
+        let seed = |cf: CfId| shared.id.wrapping_add(0xB83C_07FB_C6CE_D699_u64.wrapping_mul(u64::from(cf.0)));
         self.tracker.iter().map(|((cf, key), _)| shared.buckets.bucket_of(seed(*cf), key)).collect()
     }
 

@@ -10,10 +10,10 @@ use std::collections::HashSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// The next transaction's number, of all databases of the process.
+/// The next number of a transaction, or of a database of optimistic ones.
 static NEXT_ID: AtomicU64 = AtomicU64::new(1);
 
-/// A number that no other transaction of this process has.
+/// A number that nothing else has that asks here, in this process.
 pub fn new_id() -> u64 {
     NEXT_ID.fetch_add(1, Ordering::Relaxed)
 }
@@ -68,4 +68,6 @@ pub struct Optimistic {
     pub policy: ValidatePolicy,
     /// For those that are checked at the same time.
     pub buckets: Arc<LockBuckets>,
+    /// Tells its keys from those of other databases with the same buckets.
+    pub id: u64,
 }

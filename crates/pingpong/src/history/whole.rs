@@ -3,6 +3,7 @@
 //! A value names its write, so that a row that is there says: this write is in, and none is in that changes the row later. A key that is
 //! not there says less: the last write that is in and touches it deletes it, or none touches it. The writes that the first
 //! kind leaves open are taken as out, and one of them is tried where a key of the second kind needs its deletion.
+//! Merge operands make a value depend on all writes before: of histories that have them it says no.
 
 use super::{Change, Place, Rows, Shape, apply};
 use std::collections::BTreeMap;
@@ -16,6 +17,9 @@ type Touches = Vec<(usize, Option<Vec<u8>>)>;
 
 /// True if `found` is what is there after the writes of `thread` before `open` and some of those in `open`, all in their order.
 pub fn some_writes(shape: &Shape, thread: usize, base: &Rows, found: &Rows, open: Range<u64>) -> bool {
+    if shape.merge_one_in > 0 {
+        return false;
+    }
     let mut before = base.clone();
     (0..open.start).for_each(|index| apply(&mut before, &shape.draw(thread, index)));
     let touched = touches(shape, thread, &[&before, found], open.clone());
@@ -67,7 +71,7 @@ fn touches(shape: &Shape, thread: usize, rows: &[&Rows], open: Range<u64>) -> BT
                 Change::DeleteRange(family, begin, end) if begin < end => touched
                     .range_mut((*family, begin.clone())..(*family, end.clone()))
                     .for_each(|(_, touches)| leave(Some(touches), index, None)),
-                Change::DeleteRange(..) => {}
+                Change::DeleteRange(..) | Change::Merge(..) => {}
             }
         }
     }

@@ -81,6 +81,7 @@ pub fn plan(seed: u64, cycle: u64, engines: &[&str]) -> Plan {
         sync_one_in: random.pick(&[0, 1, 3, 10, 100]),
         keys: random.pick(&[3, 20, 60]),
         longest: random.pick(&[40, 1000, 4000]),
+        merge_one_in: 0,
     };
     let first_is_ours = cycle.is_multiple_of(2);
     let openers = match random.one_in(3) {

@@ -164,6 +164,7 @@ fn write(
         for change in &write.changes {
             let (family, change) = match change {
                 Change::Put(family, key, value) => (family, batch::Change::Put(key, value)),
+                Change::Merge(family, key, operand) => (family, batch::Change::Merge(key, operand)),
                 Change::Delete(family, key) => (family, batch::Change::Delete(key)),
                 Change::DeleteRange(family, begin, end) => (family, batch::Change::DeleteRange(begin, end)),
             };

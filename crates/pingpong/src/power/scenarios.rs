@@ -169,6 +169,7 @@ impl Scenario {
                 sync_one_in: random.pick(&[0, 1, 4, 10, 30]),
                 keys: random.pick(&[5, 20, 60]),
                 longest: self.longest,
+                merge_one_in: 0,
             },
             writes,
             upkeep_every: (writes / random.pick(&[3, 6, 12])).max(3),

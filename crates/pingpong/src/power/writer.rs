@@ -179,6 +179,9 @@ impl Writing<'_, '_> {
     fn change<'c>(&self, change: &'c Change) -> (Handle, batch::Change<'c>) {
         match change {
             Change::Put(family, key, value) => (self.handles[*family], batch::Change::Put(key, value)),
+            Change::Merge(family, key, operand) => {
+                (self.handles[*family], batch::Change::Merge(key, operand))
+            }
             Change::Delete(family, key) => (self.handles[*family], batch::Change::Delete(key)),
             Change::DeleteRange(family, begin, end) => {
                 (self.handles[*family], batch::Change::DeleteRange(begin, end))
