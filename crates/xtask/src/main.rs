@@ -22,6 +22,7 @@
 //! cargo xtask loom             the protocols between threads in every order of steps: models/
 //! cargo xtask miri [--seed N]  tests of the lock-free structures under Miri; needs nightly Rust
 //! cargo xtask memcheck         calls of the C API under valgrind's memcheck; RocksDB's own test of it, too
+//! cargo xtask sanitize address tests of the C API and the stress of it, compiled with AddressSanitizer
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
@@ -69,6 +70,7 @@ mod pingpong;
 mod programs;
 mod public_types;
 mod python;
+mod sanitize;
 mod scripts;
 mod sentences;
 mod simulate;
@@ -109,6 +111,7 @@ fn main() -> ExitCode {
             seed.parse().map_err(|_| format!("--seed {seed}: not a number")).and_then(interleavings::miri)
         }
         ["memcheck"] => memcheck::run(Install::IfMissing),
+        ["sanitize", "address"] => sanitize::address(Install::IfMissing),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["options", rest @ ..] => pingpong::options(rest),
@@ -142,8 +145,9 @@ fn main() -> ExitCode {
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | memcheck | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | timestamps [--seconds N] [--cases N] [--seed S] [--fixed N] | expiry [--seconds N] [--cases N] [--seed S] | \
-             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {} | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {} | {} | {}",
             streams::USAGE,
+            sanitize::USAGE,
             guided::USAGE,
             campaign::USAGE,
             crashes::USAGE,

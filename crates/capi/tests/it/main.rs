@@ -19,6 +19,7 @@ mod memory;
 mod one_moment;
 mod option_names;
 mod paths;
+mod planted;
 mod prefix_extractors;
 mod properties;
 mod read_amp;
