@@ -228,30 +228,31 @@ pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
         return Err(error.clone());
     }
     // WALs that the flush has made needless are in no copy, so the MANIFEST that is copied must not miss them.
-    let needed = core.versions.state.lock().min_wal_needed(writing.wal.number());
+    // By the MANIFEST older ones may be needless by now: where that came first, both have to say the same.
+    let needed = core.versions.state.lock().min_wal_needed(writing.wal.number()).max(manifest.wals_kept_from);
     if let Err(failure) = core.versions.log_deletion_in(&mut manifest, needed) {
         drop(manifest);
         return Err(core.versions.report_unchanged(failure));
     }
     let state = core.versions.state.lock();
     let last_seq = core.versions.visible_seq();
-    let min_wal = state.min_wal_needed(writing.wal.number()).max(manifest.wals_kept_from);
     // After a flush the WAL being written is part of it, empty: as in RocksDB's checkpoints, there is always one.
     let current = writing.wal.number();
-    // Batches that were prepared and not decided are in WALs alone.
-    let with_prepared = !state.prepared.is_empty();
-    let wals = state.live_wals.iter().filter(|wal| wal.number >= min_wal).filter_map(|wal| match copy_wals {
+    // Batches that were prepared and not decided are in WALs alone. And a WAL that is kept for something else may be one that the MANIFEST
+    // tracks: a copy without it would not open.
+    let with_wals = !state.prepared.is_empty() || needed < current;
+    let wals = state.live_wals.iter().filter(|wal| wal.number >= needed).filter_map(|wal| match copy_wals {
         true if wal.number == current => Some((current, writing.wal.len())),
         true => Some((wal.number, wal.size_bytes)),
-        false if with_prepared && wal.number == current => Some((current, writing.wal.len())),
-        false if with_prepared => Some((wal.number, wal.size_bytes)),
+        false if with_wals && wal.number == current => Some((current, writing.wal.len())),
+        false if with_wals => Some((wal.number, wal.size_bytes)),
         false => (wal.number == current).then_some((current, 0)),
     });
     Ok(Frozen {
         wals: wals.collect(),
         versions: state.column_families.values().map(|cf| cf.version.clone()).collect(),
         manifest: (manifest.writer.number(), manifest.writer.size()),
-        edits: snapshot_edits(&core.ctx, &state, last_seq, min_wal),
+        edits: snapshot_edits(&core.ctx, &state, last_seq, needed),
         last_seq,
     })
 }
