@@ -228,7 +228,8 @@ pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
         return Err(error.clone());
     }
     // WALs that the flush has made needless are in no copy, so the MANIFEST that is copied must not miss them.
-    // By the MANIFEST older ones may be needless by now: where that came first, both have to say the same.
+    // The MANIFEST may say so of more WALs than the state does, and not have forgotten them: its deletion and the list of WALs go by one number,
+    // or the MANIFEST of the copy would track a WAL that the copy does not have.
     let needed = core.versions.state.lock().min_wal_needed(writing.wal.number()).max(manifest.wals_kept_from);
     if let Err(failure) = core.versions.log_deletion_in(&mut manifest, needed) {
         drop(manifest);
@@ -238,8 +239,8 @@ pub fn freeze(core: &Core, wal_size_for_flush: u64) -> Result<Frozen> {
     let last_seq = core.versions.visible_seq();
     // After a flush the WAL being written is part of it, empty: as in RocksDB's checkpoints, there is always one.
     let current = writing.wal.number();
-    // Batches that were prepared and not decided are in WALs alone. And a WAL that is kept for something else may be one that the MANIFEST
-    // tracks: a copy without it would not open.
+    // Batches that were prepared and not decided are in WALs alone; other WALs that are still needed may be tracked, and a copy without them
+    // would not open.
     let with_wals = !state.prepared.is_empty() || needed < current;
     let wals = state.live_wals.iter().filter(|wal| wal.number >= needed).filter_map(|wal| match copy_wals {
         true if wal.number == current => Some((current, writing.wal.len())),
