@@ -537,7 +537,7 @@ pub fn once_failed() -> Vec<Case> {
     lists.iter().map(case).chain(changed).collect()
 }
 
-/// RocksDB starts as many threads as it is told to, at once.
+/// RocksDB starts as many threads as it is told to, at once. The lowest number of jobs wraps round to the highest.
 const THREADS: &[&str] = &[
     "max_background_jobs",
     "max_background_compactions",
@@ -553,10 +553,32 @@ pub fn harms_the_machine(case: &Case) -> bool {
     let changes = case.changes.iter().map(|(name, value)| (name.as_str(), value.as_str()));
     let options = case.options.iter().filter_map(|option| option.rsplit_once('='));
     changes.chain(options).any(|(name, value)| {
-        let digits: String = value.chars().take_while(char::is_ascii_digit).collect();
+        let size = value.strip_prefix('-').unwrap_or(value);
+        let digits: String = size.chars().take_while(char::is_ascii_digit).collect();
         let many = digits.parse::<u64>().is_ok_and(|n| n > 100)
             || value.starts_with("1k")
             || value.starts_with("64k");
         THREADS.iter().any(|threads| name.ends_with(threads)) && many
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_case_starts_more_threads_than_a_machine_has() {
+        let harms = |option: &str| {
+            let options = vec![option.to_string()];
+            harms_the_machine(&Case { options, changes: Vec::new(), script: false })
+        };
+        for many in ["max_background_jobs=-2147483648", "max_background_jobs=2147483647", "max_subcompactions=64k"] {
+            assert!(harms(many), "{many}");
+        }
+        for few in ["max_background_jobs=-1", "max_background_jobs=100", "write_buffer_size=2147483647"] {
+            assert!(!harms(few), "{few}");
+        }
+        let change = ("max_background_jobs".to_string(), "1000".to_string());
+        assert!(harms_the_machine(&Case { options: Vec::new(), changes: vec![change], script: false }));
+    }
 }
