@@ -36,3 +36,8 @@ fn a_c_program_finds_the_same_with_either_library() {
 fn databases_of_a_c_program_share_a_budget_of_memory() {
     run_with("budget.c", &outcrop_library());
 }
+
+#[test]
+fn a_program_with_functions_of_the_same_names_is_not_called_by_the_library() {
+    run_with("own_names.c", &outcrop_library());
+}
