@@ -156,7 +156,7 @@ pub unsafe extern "C" fn rocksdb_repair_db(
         let options = &*options;
         let repaired = options.descriptor("default").and_then(|family| {
             let repair = RepairOptions { unknown_families: Some(family.clone()) };
-            options.builder(text(name)).column_family(family).repair(&repair)
+            options.builder(text(name))?.column_family(family).repair(&repair)
         });
         report(errptr, repaired.map(drop));
     })

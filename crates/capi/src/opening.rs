@@ -100,6 +100,6 @@ unsafe fn builder(
             Some(families) => families.descriptors()?,
             None => vec![options.descriptor("default")?],
         };
-        Ok(options.builder(text(name)).column_families(families))
+        Ok(options.builder(text(name))?.column_families(families))
     }
 }

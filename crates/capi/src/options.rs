@@ -3,6 +3,7 @@
 use crate::cache::rocksdb_cache_t;
 use crate::env::rocksdb_env_t;
 use crate::memory::{Errptr, copy_out_text, give_back, hand_out, report, text};
+use crate::memory_budget;
 use crate::resources::rocksdb_dbpath_t;
 use crate::settings::{Field, Flag, Settings};
 use crate::slice_transform::rocksdb_slicetransform_t;
@@ -51,26 +52,30 @@ impl rocksdb_options_t {
     }
 
     /// A database at `path` under these options, with the column families still to be named.
-    pub(crate) fn builder(&self, path: impl AsRef<Path>) -> DbBuilder {
+    ///
+    /// # Errors
+    /// InvalidArgument: the process is to have a budget of memory, and it cannot be.
+    pub(crate) fn builder(&self, path: impl AsRef<Path>) -> Result<DbBuilder> {
+        let (mut options, mut objects) = (self.database(), self.objects.clone());
+        memory_budget::govern(&mut options, &mut objects)?;
         let builder = Db::builder(path)
-            .options(self.database())
+            .options(options)
             .env(self.env())
-            .objects(self.objects.clone())
+            .objects(objects)
             .statistics(self.statistics.clone());
-        self.listeners.iter().fold(builder, |builder, listener| builder.listener(listener.clone()))
+        Ok(self.listeners.iter().fold(builder, |builder, listener| builder.listener(listener.clone())))
     }
 
     /// A column family under these options.
     ///
     /// # Errors
-    /// NotSupported naming an option that was set to what the engine cannot do.
+    /// NotSupported naming an option that was set to what the engine cannot do; InvalidArgument as of `builder`.
     pub fn descriptor(&self, name: &str) -> Result<ColumnFamilyDescriptor> {
         self.settings.check()?;
-        Ok(ColumnFamilyDescriptor {
-            name: name.to_string(),
-            options: self.family(),
-            parts: self.parts.clone(),
-        })
+        let (options, parts) = (self.family(), self.parts.clone());
+        let mut family = ColumnFamilyDescriptor { name: name.to_string(), options, parts };
+        memory_budget::govern_family(&mut family)?;
+        Ok(family)
     }
 }
 

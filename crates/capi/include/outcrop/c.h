@@ -29,6 +29,12 @@ extern void outcrop_memory_budget_destroy(outcrop_memory_budget_t* budget);
 /* Null takes it away. */
 extern void outcrop_options_set_memory_budget(rocksdb_options_t* options, outcrop_memory_budget_t* budget);
 
+/* The budget that the environment variable OUTCROP_MEMORY_BUDGET (bytes, or a number with K, M or G behind it) gives all databases of
+ * the process; null if it is not set. Block caches, write buffer managers and db_write_buffer_size that their options have are then not
+ * used. It is to be destroyed as others. An error if the variable says no size, or less than 16 MiB; databases do not open then.
+ */
+extern outcrop_memory_budget_t* outcrop_memory_budget_of_process(char** errptr);
+
 /* The limit. */
 extern uint64_t outcrop_memory_budget_bytes(const outcrop_memory_budget_t* budget);
 /* The bytes in use: all of them, and each part. */
