@@ -329,10 +329,7 @@ impl Cache {
         }
         self.shrink(&mut slabs);
         let (frame_bytes, slabs_before) = (slabs.frame_bytes(len), slabs.count());
-        let allocated = slabs.allocate(len).or_else(|| self.sweep(&mut slabs, len)).or_else(|| {
-            self.clear_slabs(&mut slabs, len);
-            slabs.allocate(len)
-        })?;
+        let allocated = slabs.allocate(len).or_else(|| self.make_room(&mut slabs, len))?;
         self.usage.fetch_add(frame_bytes, Ordering::Relaxed);
         let grows = slabs.count() > slabs_before && slabs.missing_ready() > 0;
         drop(slabs);
@@ -384,17 +381,35 @@ impl Cache {
         more
     }
 
+    /// A frame for `len` bytes of what is evicted. Where one reader pins more than the cache holds, all is pinned for a while, and each look at it as long
+    /// as the one before: after looks that found nothing else, some misses do without ([`Looks`]).
+    fn make_room(&self, slabs: &mut Slabs, len: usize) -> Option<(FrameId, *mut u8)> {
+        // A read that fails for lack of room must have looked for it.
+        if slabs.looks.skip() && !self.has_strict_capacity_limit() {
+            return None;
+        }
+        let mut all_pinned = true;
+        let allocated = self.sweep(slabs, len, &mut all_pinned).or_else(|| {
+            self.clear_slabs(slabs, len);
+            slabs.allocate(len)
+        });
+        slabs.looks.ended(all_pinned && allocated.is_none());
+        allocated
+    }
+
     /// Turns the clock until a frame for `len` bytes is free, or it has turned long enough.
-    fn sweep(&self, slabs: &mut Slabs, len: usize) -> Option<(FrameId, *mut u8)> {
+    fn sweep(&self, slabs: &mut Slabs, len: usize, all_pinned: &mut bool) -> Option<(FrameId, *mut u8)> {
         let slots = self.table.buckets() * WAYS;
         let mut looked_at_live = 0;
         // A slot cools at most three times before it goes, so four rounds see every unpinned slot evicted.
         for _ in 0..slots.saturating_mul(4) {
             let index = self.hand.fetch_add(1, Ordering::Relaxed) % slots;
-            if self.table.slot_at(index).live_len().is_none() {
+            let slot = self.table.slot_at(index);
+            if slot.live_len().is_none() {
                 continue;
             }
             looked_at_live += 1;
+            *all_pinned &= slot.is_referenced();
             if self.evict(slabs, index, true)
                 && let Some(allocated) = slabs.allocate(len)
             {
@@ -405,6 +420,12 @@ impl Cache {
             }
         }
         None
+    }
+
+    /// How many slots the clock has looked at.
+    #[cfg(test)]
+    pub(crate) fn turned(&self) -> usize {
+        self.hand.load(Ordering::Relaxed)
     }
 
     /// Evicts all frames of slabs of other sizes until one is empty, so that it can serve `len` bytes.

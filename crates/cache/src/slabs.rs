@@ -61,6 +61,36 @@ pub struct Slabs {
     borrowed: Vec<u32>,
     /// Where the search for a slab to clear goes on.
     hand: usize,
+    /// Looks for blocks to evict.
+    pub looks: Looks,
+}
+
+/// Whether to look for a block to evict. After looks that found all blocks pinned the next misses do without one: after the first one miss, then two,
+/// four and so on up to [`Looks::MOST`]. A look that finds an unpinned block ends that.
+#[derive(Default)]
+pub struct Looks {
+    /// Misses that do without a look, after the next one that finds nothing.
+    next: u32,
+    /// Misses that still do without.
+    left: u32,
+}
+
+impl Looks {
+    /// So many misses in a row do without a look, at most.
+    pub const MOST: u32 = 64;
+
+    /// Whether this miss does without.
+    pub fn skip(&mut self) -> bool {
+        let skips = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        skips
+    }
+
+    /// A look has ended.
+    pub fn ended(&mut self, all_pinned: bool) {
+        self.next = if all_pinned { (self.next * 2).clamp(1, Looks::MOST) } else { 0 };
+        self.left = self.next;
+    }
 }
 
 struct Slab {
@@ -116,6 +146,7 @@ impl Slabs {
             partial: vec![Vec::new(); class_of(slab_bytes) + 1],
             borrowed: vec![0; class_of(slab_bytes) + 1],
             hand: 0,
+            looks: Looks::default(),
         }
     }
 

@@ -380,3 +380,30 @@ fn memory_of_others_is_made_room_for_though_every_slab_has_a_pinned_block() {
 fn a_cache_that_is_not_charged_has_no_charges() {
     assert!(Charge::of(&cache(1 << 20), Role::Tables).is_none());
 }
+
+#[test]
+fn one_reader_that_pins_more_than_there_is_does_not_look_for_room_at_each_miss() {
+    let cache = cache(1 << 20);
+    let mut pins: Vec<Pinned> = (0..400).map(|offset| put(&cache, key(1, offset), 4000)).collect();
+    let in_slabs = pins.iter().filter(|pin| !pin.is_standalone()).count();
+    assert!(in_slabs < 400, "more is pinned than fits");
+    let before = cache.turned();
+    pins.extend((400..2000).map(|offset| put(&cache, key(1, offset), 4000)));
+    let looks = (cache.turned() - before) / (4 * in_slabs.min(1 << 10));
+    assert!(looks < 1600 / 16, "{looks} looks in 1,600 misses");
+    // Once blocks are unpinned, misses are admitted again after a few.
+    pins.clear();
+    let admitted = (2000..2200).filter(|offset| !put(&cache, key(1, *offset), 4000).is_standalone()).count();
+    assert!(admitted >= 200 - 64, "{admitted} of 200");
+    assert!(!put(&cache, key(1, 9999), 4000).is_standalone());
+}
+
+#[test]
+fn a_cache_with_a_strict_limit_looks_at_each_miss() {
+    let cache = cache(1 << 20);
+    cache.set_strict_capacity_limit(true);
+    let mut pins: Vec<Pinned> = (0..400).map(|offset| put(&cache, key(1, offset), 4000)).collect();
+    pins.retain(|pin| !pin.is_standalone());
+    drop(pins.pop());
+    assert!(!put(&cache, key(1, 9999), 4000).is_standalone(), "the one block that is not pinned goes");
+}
