@@ -20,7 +20,7 @@ use crate::objects::DbObjects;
 use crate::obsolete_files::remove_leftovers;
 use crate::options_file;
 use crate::path_owners;
-use crate::recovery::{self, Recovered};
+use crate::recovery::{self, RecoverOptions, Recovered};
 use crate::scheduler::threads;
 use crate::sst_file_manager;
 use crate::state::LiveWal;
@@ -33,7 +33,7 @@ use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit, WalSet};
 use outcrop_monitor::Statistics;
 use outcrop_options::{DbOptions, DbPath};
 use outcrop_table::unique_id;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -90,7 +90,12 @@ fn open_with(
 
     let objects = objects.complete(&options, &env.clock);
     let pool = memtable_pool(&descriptors, &objects);
-    let how = (recovery::Families::All, &objects, statistics.as_ref());
+    let how = RecoverOptions {
+        families: recovery::Families::All,
+        objects: &objects,
+        statistics: statistics.as_ref(),
+        open: &BTreeMap::new(),
+    };
     let recovered = recovery::recover(path, &options, &env, &descriptors, &pool, how)?;
     let info_log = InfoLog::create(&env, path, &options, objects.logger.as_ref())?;
     let session_id = unique_id::session_id(env.random.next_u64(), env.random.next_u64() | 1);

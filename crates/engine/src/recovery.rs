@@ -22,13 +22,14 @@ use outcrop_base::{CfId, Comparator, Error, ErrorKind, Result, SeqNum};
 use outcrop_env::{Access, Env, OpenRead, ReadFile};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{
-    FileNumber, ManifestReader, RecoveredColumnFamily, RecoveredManifest, VersionBuilder, VersionEdit, WalSet,
+    FileNumber, ManifestReader, RecoveredColumnFamily, RecoveredManifest, TableFile, Version, VersionBuilder,
+    VersionEdit, WalSet,
 };
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
 use outcrop_options::{DbOptions, DbPath, WalRecoveryMode};
 use outcrop_record::{LogReader, Predecessor, ReadOutcome};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -64,6 +65,19 @@ pub enum Families {
     Some,
 }
 
+/// How a database is recovered.
+#[derive(Clone, Copy)]
+pub struct RecoverOptions<'a> {
+    /// Which column families must be named.
+    pub families: Families,
+    /// Objects that the database will share.
+    pub objects: &'a DbObjects,
+    /// Where what is read is counted.
+    pub statistics: Option<&'a Arc<Statistics>>,
+    /// Earlier versions, by column family, whose files are open: those that are still there stay open.
+    pub open: &'a BTreeMap<CfId, Arc<Version>>,
+}
+
 /// The column family in which RocksDB keeps the history of its statistics. It opens it by itself.
 /// Source: RocksDB `kPersistentStatsColumnFamilyName`.
 const STATISTICS_FAMILY: &str = "___rocksdb_stats_history___";
@@ -75,7 +89,7 @@ pub fn recover(
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
     pool: &Arc<MemTablePool>,
-    (families, objects, statistics): (Families, &DbObjects, Option<&Arc<Statistics>>),
+    how: RecoverOptions<'_>,
 ) -> Result<Recovered> {
     let find = |name: &str| descriptors.iter().find(|descriptor| descriptor.name == name);
     let comparator_of = |name: &str| find(name).map(|descriptor| descriptor.parts.comparator.clone());
@@ -100,13 +114,17 @@ pub fn recover(
         match find(&cf.name).or(own.as_ref()) {
             Some(descriptor) => {
                 let dirs = paths::directories(&descriptor.options);
-                cf.version = cf.version.located(&dirs, &descriptor.parts.comparator)?;
+                let comparator = &descriptor.parts.comparator;
+                cf.version = cf.version.located(&dirs, comparator)?;
+                if let Some(open) = how.open.get(&cf.id) {
+                    cf.version = cf.version.reusing(open, comparator);
+                }
                 state.column_families.insert(cf.id, column_family_state(descriptor, cf, pool));
             }
             None => unnamed.push(cf.name),
         }
     }
-    if !unnamed.is_empty() && families == Families::All {
+    if !unnamed.is_empty() && how.families == Families::All {
         return Err(Error::invalid_argument(format!("Column families not opened: {}", unnamed.join(", "))));
     }
     let mut recovered = Recovered {
@@ -122,7 +140,7 @@ pub fn recover(
     };
     // Before the tables are opened, which takes longer: a writer beside writes over the WALs.
     replay_wals(path, options, env, wals, manifest.min_log_number_to_keep, &mut recovered)?;
-    open_tables(path, options, env, pool, &recovered, (objects, statistics))?;
+    open_tables(path, options, env, pool, &recovered, how)?;
     Ok(recovered)
 }
 
@@ -269,7 +287,7 @@ fn open_tables(
     env: &Env,
     pool: &Arc<MemTablePool>,
     recovered: &Recovered,
-    (objects, statistics): (&DbObjects, Option<&Arc<Statistics>>),
+    how: RecoverOptions<'_>,
 ) -> Result<()> {
     let identity = (recovered.db_id.clone(), String::new());
     let log = InfoLog::none(env);
@@ -282,11 +300,16 @@ fn open_tables(
         pool.clone(),
         FileNumber::NONE,
     )
-    .with_objects(objects.clone())
-    .counted_by(statistics.cloned());
+    .with_objects(how.objects.clone())
+    .counted_by(how.statistics.cloned());
+    let known: HashMap<FileNumber, &Arc<TableFile>> =
+        how.open.values().flat_map(|version| version.files()).map(|(_, file)| (file.number, file)).collect();
     let mut tables = Vec::new();
     for cf in recovered.state.column_families.values() {
         for (level, file) in cf.version.files() {
+            if known.get(&file.number).is_some_and(|known| Arc::ptr_eq(known, file)) {
+                continue;
+            }
             file.runtime.from_flush.store(level == 0, Ordering::Relaxed);
             tables.push((cf.cf.clone(), file.clone()));
         }

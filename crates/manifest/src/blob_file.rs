@@ -39,6 +39,12 @@ impl BlobFile {
         file_name::blob(self.dir.as_deref().unwrap_or(db_dir), self.number)
     }
 
+    /// True if the MANIFEST says the same of both.
+    pub(crate) fn is_same(&self, other: &BlobFile) -> bool {
+        let facts = |file: &BlobFile| (file.number, file.total_count, file.total_bytes);
+        facts(self) == facts(other) && self.dir == other.dir && self.checksum == other.checksum
+    }
+
     /// The same file in another directory, not open yet.
     pub(crate) fn located(&self, dir: &Arc<Path>) -> BlobFile {
         BlobFile {

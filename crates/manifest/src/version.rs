@@ -1,11 +1,11 @@
 //! A version: which tables are on which level. Immutable, shared by everyone who reads it.
 
 use crate::blob_file::{BlobFileState, BlobFiles};
-use crate::{TableFile, TableMeta};
+use crate::{FileNumber, TableFile, TableMeta};
 use outcrop_base::keys::{Trailer, split};
 use outcrop_base::{Comparator, Error, Result};
 use std::cmp::Ordering;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -106,6 +106,33 @@ impl Version {
             blob_files: blob_files.collect(),
             compact_cursors: self.compact_cursors.clone(),
         })
+    }
+
+    /// The same, with the files of `open` in place of those that are equal: what is open of them stays open, and their blocks are found in the
+    /// cache. `open` is an earlier version of the same column family in the same directories.
+    pub fn reusing(self, open: &Version, comparator: &Comparator) -> Version {
+        let known: HashMap<FileNumber, &Arc<TableFile>> =
+            open.files().map(|(_, file)| (file.number, file)).collect();
+        let levels = self.levels.iter().map(|level| {
+            let files = level.files.iter().map(|file| match known.get(&file.number) {
+                Some(open) if open.meta == file.meta => (*open).clone(),
+                _ => file.clone(),
+            });
+            Level::new(files.collect(), comparator)
+        });
+        let blob_files = self.blob_files.iter().map(|(number, state)| {
+            let open = open.blob_files.get(number).filter(|open| open.file.is_same(&state.file));
+            let file = open.map_or(&state.file, |open| &open.file).clone();
+            (*number, BlobFileState { file, garbage: state.garbage })
+        });
+        let version = Version {
+            levels: levels.collect(),
+            blob_files: blob_files.collect(),
+            compact_cursors: self.compact_cursors.clone(),
+        };
+        let last = version.levels.len().saturating_sub(1);
+        version.files().for_each(|(level, file)| file.runtime.placement.set_in_last_level(level == last));
+        version
     }
 
     /// Number of tables.

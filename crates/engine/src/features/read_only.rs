@@ -14,7 +14,7 @@ use crate::info_log::InfoLog;
 use crate::jobs::LogObserver;
 use crate::manifest_file::Manifest;
 use crate::objects::DbObjects;
-use crate::recovery::{self, Families, ManifestStamp, Recovered};
+use crate::recovery::{self, Families, ManifestStamp, RecoverOptions, Recovered};
 use crate::write::wal::Wal;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, RateLimiter, WriteFile};
@@ -23,6 +23,7 @@ use outcrop_manifest::{ManifestWriter, WalSet};
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
 use outcrop_options::DbOptions;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -89,7 +90,13 @@ pub fn open(
     // Nothing is written: of the objects that databases share no other is of use.
     let objects = DbObjects { rate_limiter: limiter, ..DbObjects::default() };
     let pool = memtable_pool(&descriptors, &objects);
-    let recovered = recover(path, &options, &env, &descriptors, &pool, (&objects, statistics.as_ref()))?;
+    let how = RecoverOptions {
+        families: Families::Some,
+        objects: &objects,
+        statistics: statistics.as_ref(),
+        open: &BTreeMap::new(),
+    };
+    let recovered = recover(path, &options, &env, &descriptors, &pool, how)?;
     // Nothing is created here, whatever `create_missing_column_families` says.
     if let Some(missing) = recovered.to_create.first() {
         return Err(Error::invalid_argument(format!("Column family not found: {}", missing.name)));
@@ -121,13 +128,12 @@ fn recover(
     env: &Env,
     descriptors: &[ColumnFamilyDescriptor],
     pool: &Arc<MemTablePool>,
-    (objects, statistics): (&DbObjects, Option<&Arc<Statistics>>),
+    how: RecoverOptions<'_>,
 ) -> Result<Recovered> {
     let mut attempt = 1;
     loop {
         let before = ManifestStamp::of(path, env)?;
-        let recovered =
-            recovery::recover(path, options, env, descriptors, pool, (Families::Some, objects, statistics));
+        let recovered = recovery::recover(path, options, env, descriptors, pool, how);
         // A file goes only after the MANIFEST has changed. A WAL may be ended before that.
         match recovered {
             Err(error)
@@ -160,7 +166,15 @@ fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
 /// See [`crate::Db::try_catch_up_with_primary`].
 pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
     let ctx = &core.ctx;
-    let how = (&ctx.objects, ctx.monitor.statistics.as_ref());
+    // What is open of the files stays open, and their blocks in the cache: only new tables are opened.
+    let open =
+        core.versions.state.lock().column_families.iter().map(|(id, cf)| (*id, cf.version.clone())).collect();
+    let how = RecoverOptions {
+        families: Families::Some,
+        objects: &ctx.objects,
+        statistics: ctx.monitor.statistics.as_ref(),
+        open: &open,
+    };
     let recovered =
         recover(&ctx.path, &ctx.options, &ctx.env, &secondary.descriptors, &ctx.memtable_pool, how)?;
     let mut state = core.versions.state.lock();

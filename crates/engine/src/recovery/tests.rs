@@ -99,14 +99,13 @@ fn recovered(case: &Case<'_>) -> Result<String> {
     case.body.iter().for_each(|line| draw(&parts, line));
     let descriptor = ColumnFamilyDescriptor::default_with(plain_options(), Default::default());
     let pool = Arc::new(MemTablePool::new(0));
-    let found = recover(
-        dir,
-        &options,
-        &parts.ctx.env,
-        &[descriptor],
-        &pool,
-        (Families::All, &DbObjects::default(), None),
-    )?;
+    let how = RecoverOptions {
+        families: Families::All,
+        objects: &DbObjects::default(),
+        statistics: None,
+        open: &BTreeMap::new(),
+    };
+    let found = recover(dir, &options, &parts.ctx.env, &[descriptor], &pool, how)?;
     let mut rows = Vec::new();
     let mut iter = found.state.column_families[&CfId(0)].memtable.iter();
     iter.seek_to_first();

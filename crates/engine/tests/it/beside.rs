@@ -188,6 +188,53 @@ fn read_only_databases_show_everything_and_change_nothing() {
     assert!(refused.err().unwrap().to_string().contains("error_if_wal_file_exists"));
 }
 
+/// What a secondary has open stays open when it catches up: it reads no block again that is in its cache.
+#[test]
+fn a_secondary_opens_each_table_once() {
+    let env = Env::memory();
+    let family = || {
+        let mut options = small();
+        (options.enable_blob_files, options.min_blob_size) = (true, 300);
+        ColumnFamilyDescriptor::new("default").with_options(options)
+    };
+    let db = Db::builder("/db").options(creating()).env(env.clone()).column_family(family()).open().unwrap();
+    put(&db, 0, 500);
+    db.flush().unwrap();
+    for max_open_files in [-1, 100] {
+        let statistics = Arc::new(Statistics::new());
+        let secondary = Db::builder("/db")
+            .options(DbOptions { max_open_files, ..DbOptions::default() })
+            .env(env.clone())
+            .column_family(family())
+            .statistics(statistics.clone())
+            .open_secondary()
+            .unwrap();
+        let count = |ticker| statistics.ticker(ticker);
+        assert_eq!(rows(&secondary, "default"), rows(&db, "default"));
+        let (opens, misses) = (count(Ticker::NoFileOpens), count(Ticker::BlockCacheDataMiss));
+        assert!(opens > 0 && misses > 0, "{opens} files opened, {misses} blocks read");
+        for _ in 0..3 {
+            secondary.try_catch_up_with_primary().unwrap();
+            assert_eq!(rows(&secondary, "default"), rows(&db, "default"));
+        }
+        assert_eq!(
+            (count(Ticker::NoFileOpens), count(Ticker::BlockCacheDataMiss)),
+            (opens, misses),
+            "max_open_files {max_open_files}: nothing is new"
+        );
+        // A new table is opened, those before stay open; one that is moved to another level is the same.
+        put(&db, 500, 600);
+        db.flush().unwrap();
+        secondary.try_catch_up_with_primary().unwrap();
+        assert_eq!(rows(&secondary, "default"), rows(&db, "default"));
+        let more = count(Ticker::NoFileOpens) - opens;
+        assert!(
+            (1..=3).contains(&more),
+            "max_open_files {max_open_files}: {more} opened for a table and its blobs"
+        );
+    }
+}
+
 #[test]
 fn a_secondary_follows_its_primary() {
     let env = Env::memory();
