@@ -11,28 +11,17 @@
 //! blink. The offset is a row of its own in the report ("this build is 1.0 % slower on everything"), so nothing is
 //! hidden: a change that more than half of the tests share is there, and what remains is what is special to a test.
 //!
-//! Median polish (Tukey) rather than means: a test that did change must not pull the offset.
+//! The offset of a block is the median of its log ratios over the tests that all blocks have: a test that did change must not pull it. What is special to a test is not taken out
+//! first. Median polish (Tukey) does that, and with an odd number of blocks each row has a cell that is its median, nothing is left of it, and the medians of columns stick
+//! there: of noise alone all blocks have one offset, to the digit. Means of rows in place of medians do not stick, but what they get wrong is the same in all blocks, and in no interval.
 
 use crate::error::{ErrorKind, Result, check, error};
 use crate::paired::{PairedRatio, Settings, estimate};
 use crate::summary::median;
 use serde::{Deserialize, Serialize};
 
-/// Fewest tests of a block from which an offset can be told from a change of a test.
+/// Fewest tests, measured in all blocks, from which an offset can be told from a change of a test.
 pub const MIN_TESTS: usize = 5;
-
-/// An additive decomposition of a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MedianPolish {
-    /// The level that all cells share.
-    pub overall: f64,
-    /// The addition of each row.
-    pub rows: Vec<f64>,
-    /// The addition of each column.
-    pub columns: Vec<f64>,
-    /// The residuals, row by row; `None` where nothing was measured.
-    pub residuals: Vec<Vec<Option<f64>>>,
-}
 
 /// The offset of each block and what remains of each test.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -48,18 +37,18 @@ pub struct SessionOffset {
 /// Estimates and removes the offset from `log_ratios`: one row per test, one column per block.
 ///
 /// # Errors
-/// Fewer than [`MIN_TESTS`] measured tests in a block, rows of different lengths, a test never measured, a value that
+/// Fewer than [`MIN_TESTS`] tests that were measured in all blocks, rows of different lengths, a test never measured, a value that
 /// is not finite, or settings outside their domain.
 pub fn remove_session_offset(log_ratios: &[Vec<Option<f64>>], settings: &Settings) -> Result<SessionOffset> {
-    let polish = median_polish(log_ratios)?;
-    for block in 0..polish.columns.len() {
-        let tests = column(log_ratios, block).len();
-        if tests < MIN_TESTS {
-            let context = format!("block {block} has {tests} tests, {MIN_TESTS} are needed");
-            return Err(error(ErrorKind::TooFewValues, context));
-        }
+    check_table(log_ratios)?;
+    let complete: Vec<&Vec<Option<f64>>> =
+        log_ratios.iter().filter(|row| row.iter().all(Option::is_some)).collect();
+    if complete.len() < MIN_TESTS {
+        let context = format!("all blocks have {} tests, {MIN_TESTS} are needed", complete.len());
+        return Err(error(ErrorKind::TooFewValues, context));
     }
-    let blocks: Vec<f64> = polish.columns.iter().map(|column| polish.overall + column).collect();
+    let of_block = |block: usize| median(&complete.iter().filter_map(|row| row[block]).collect::<Vec<_>>());
+    let blocks: Vec<f64> = (0..log_ratios[0].len()).map(of_block).collect();
     let without_offset = |row: &Vec<Option<f64>>| {
         row.iter().zip(&blocks).map(|(value, offset)| value.map(|value| value - offset)).collect()
     };
@@ -68,65 +57,6 @@ pub fn remove_session_offset(log_ratios: &[Vec<Option<f64>>], settings: &Setting
         log_ratios: log_ratios.iter().map(without_offset).collect(),
         blocks,
     })
-}
-
-/// Splits a table into overall, row and column effects by alternately subtracting medians.
-///
-/// # Errors
-/// No cells, rows of different lengths, a row or column without a value, or a value that is not finite.
-pub fn median_polish(table: &[Vec<Option<f64>>]) -> Result<MedianPolish> {
-    /// Sweeps; the error after so many is below the noise of a median.
-    const SWEEPS: usize = 100;
-    check_table(table)?;
-    let columns = table[0].len();
-    let mut polish = MedianPolish {
-        overall: 0.0,
-        rows: vec![0.0; table.len()],
-        columns: vec![0.0; columns],
-        residuals: table.to_vec(),
-    };
-    for _ in 0..SWEEPS {
-        let moved = polish.sweep_rows() + polish.sweep_columns();
-        if moved < 1e-14 {
-            break;
-        }
-    }
-    Ok(polish)
-}
-
-impl MedianPolish {
-    /// Moves row medians out of the residuals; returns how much was moved.
-    fn sweep_rows(&mut self) -> f64 {
-        let mut moved = 0.0;
-        for (row, effect) in self.residuals.iter_mut().zip(&mut self.rows) {
-            let centre = median(&row.iter().flatten().copied().collect::<Vec<_>>());
-            row.iter_mut().flatten().for_each(|value| *value -= centre);
-            *effect += centre;
-            moved += centre.abs();
-        }
-        let shared = median(&self.rows);
-        self.rows.iter_mut().for_each(|effect| *effect -= shared);
-        self.overall += shared;
-        moved
-    }
-
-    /// Moves column medians out of the residuals; returns how much was moved.
-    fn sweep_columns(&mut self) -> f64 {
-        let mut moved = 0.0;
-        for (index, effect) in self.columns.iter_mut().enumerate() {
-            let centre = median(&column(&self.residuals, index));
-            self.residuals
-                .iter_mut()
-                .filter_map(|row| row[index].as_mut())
-                .for_each(|value| *value -= centre);
-            *effect += centre;
-            moved += centre.abs();
-        }
-        let shared = median(&self.columns);
-        self.columns.iter_mut().for_each(|effect| *effect -= shared);
-        self.overall += shared;
-        moved
-    }
 }
 
 fn column(table: &[Vec<Option<f64>>], index: usize) -> Vec<f64> {

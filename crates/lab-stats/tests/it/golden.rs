@@ -200,19 +200,12 @@ fn table(value: &Value) -> Vec<Vec<Option<f64>>> {
 }
 
 #[test]
-fn median_polish() {
-    let golden = &GOLDEN["polish"];
-    let ours = offset::median_polish(&table(&golden["table"])).unwrap();
-    assert_close("overall", ours.overall, number(&golden["overall"]));
-    let pairs = |ours: &[f64], golden: &Value| {
-        ours.iter().zip(numbers(golden)).for_each(|(ours, golden)| assert_close("effect", *ours, golden));
-    };
-    pairs(&ours.rows, &golden["rows"]);
-    pairs(&ours.columns, &golden["columns"]);
-    for (ours, golden) in ours.residuals.iter().flatten().zip(table(&golden["residuals"]).iter().flatten()) {
-        assert_eq!(ours.is_some(), golden.is_some());
-        assert_close("residual", ours.unwrap_or(0.0), golden.unwrap_or(0.0));
-    }
+fn session_offsets() {
+    let golden = &GOLDEN["offsets"];
+    let ours = offset::remove_session_offset(&table(&golden["table"]), &paired::Settings::default()).unwrap();
+    let theirs = numbers(&golden["blocks"]);
+    assert_eq!(ours.blocks.len(), theirs.len());
+    ours.blocks.iter().zip(theirs).for_each(|(ours, golden)| assert_close("offset", *ours, golden));
 }
 
 #[test]

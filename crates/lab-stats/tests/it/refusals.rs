@@ -55,7 +55,7 @@ fn all_of_one_series(x: &[f64]) -> Vec<(&'static str, ErrorKind)> {
         ("compare_stalls", stalls::compare_stalls(x, x, 1.0, 0.05, 0).err()),
         ("compare_tails", stalls::compare_tails(x, x, 2.0, 0.05).err()),
         ("judge_history", history::judge_history(&versions, 0.02, 0.05, &settings).err()),
-        ("median_polish", offset::median_polish(&table).err()),
+        ("remove_session_offset", offset::remove_session_offset(&table, &settings).err()),
         ("benjamini_hochberg", multiple::benjamini_hochberg(if x.is_empty() { &[2.0] } else { x }).err()),
     ]
     .into_iter()
@@ -93,8 +93,11 @@ fn a_refusal_names_the_value() {
 fn lengths_and_domains_are_checked() {
     refused(paired::log_ratios(&[1.0], &[1.0, 2.0]), ErrorKind::LengthMismatch);
     refused(rank::differences(&[1.0], &[1.0, 2.0]), ErrorKind::LengthMismatch);
-    refused(offset::median_polish(&[vec![Some(1.0)], vec![]]), ErrorKind::LengthMismatch);
-    refused(offset::median_polish(&[vec![Some(1.0), None]]), ErrorKind::TooFewValues);
+    let offset =
+        |table: &[Vec<Option<f64>>]| offset::remove_session_offset(table, &paired::Settings::default());
+    refused(offset(&[vec![Some(1.0)], vec![]]), ErrorKind::LengthMismatch);
+    refused(offset(&[vec![Some(1.0), None]]), ErrorKind::TooFewValues);
+    refused(offset(&vec![vec![Some(1.0), Some(2.0)]; 4]), ErrorKind::TooFewValues);
     refused(interval::t_interval(&[1.0, 2.0], 1.0), ErrorKind::OutOfDomain);
     refused(interval::t_interval(&[1.0], 0.95), ErrorKind::TooFewValues);
     refused(interval::known_noise_interval(0.0, -1.0, 5, 0.95), ErrorKind::OutOfDomain);

@@ -335,3 +335,40 @@ fn what_is_seen_falls_with_pairs_and_rises_with_noise_and_cells() {
     }
     assert!(last[&1].iter().zip(last[&28]).all(|(alone, among)| *alone <= among));
 }
+
+#[test]
+fn what_all_steps_share_is_within_its_interval() {
+    const TABLES: u64 = 400;
+    /// Sessions from which the truth is known well.
+    const SESSIONS: [usize; 15] = [20; 15];
+    for (tests, blocks, spread) in
+        [(35, 5, 0.0), (35, 5, 0.02), (35, 5, 0.1), (8, 5, 0.0), (20, 6, 0.05), (12, 9, 0.02)]
+    {
+        let mut covered = 0;
+        let mut widths = Vec::new();
+        for seed in 0..TABLES {
+            let mut world = World::new(seed);
+            let effects: Vec<f64> = (0..tests).map(|_| spread * world.normal()).collect();
+            let mut measured = |sessions: usize| -> Vec<Vec<Option<f64>>> {
+                let row = |effect: &f64, world: &mut World| {
+                    (0..sessions).map(|_| Some(effect + 0.05 * world.normal())).collect()
+                };
+                effects.iter().map(|effect| row(effect, &mut world)).collect()
+            };
+            let of = |table: &[Vec<Option<f64>>]| remove_session_offset(table, &Settings::default()).unwrap();
+            let long: Vec<f64> =
+                SESSIONS.iter().flat_map(|sessions| of(&measured(*sessions)).blocks).collect();
+            let truth = if spread == 0.0 { 0.0 } else { long.iter().sum::<f64>() / long.len() as f64 };
+            let everything = of(&measured(blocks)).everything.unwrap();
+            covered += u32::from(everything.interval.contains(truth.exp()));
+            widths.push(everything.interval.width());
+        }
+        widths.sort_by(f64::total_cmp);
+        println!(
+            "{tests} tests, {blocks} blocks, spread {spread}: {covered} of {TABLES} cover, width {:.4}",
+            widths[TABLES as usize / 2]
+        );
+        // 380 less three standard deviations of a binomial are 367.
+        assert!(covered >= 367, "{tests} tests, {blocks} blocks, spread {spread}: {covered} of {TABLES}");
+    }
+}

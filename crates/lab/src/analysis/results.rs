@@ -260,11 +260,14 @@ impl Results {
             .filter(compared)
             .map(|step| (self.values(step, target, "ops_sec"), self.values(step, base, "ops_sec")))
             .collect();
-        let blocks: Vec<i64> = (0..self.blocks() as i64)
-            .filter(|block| {
-                columns.iter().any(|(ours, theirs)| ours.contains_key(block) && theirs.contains_key(block))
-            })
-            .collect();
+        // A block that was broken off has not the steps that the others are compared by.
+        let has_most = |block: &i64| {
+            let has = |(ours, theirs): &&(BTreeMap<i64, f64>, BTreeMap<i64, f64>)| {
+                ours.contains_key(block) && theirs.contains_key(block)
+            };
+            2 * columns.iter().filter(has).count() > columns.len()
+        };
+        let blocks: Vec<i64> = (0..self.blocks() as i64).filter(has_most).collect();
         let ratio = |ours: &BTreeMap<i64, f64>, theirs: &BTreeMap<i64, f64>, block: &i64| {
             let (own, base) = (ours.get(block)?, theirs.get(block)?);
             (*own > 0.0 && *base > 0.0).then(|| (own / base).ln())
