@@ -3,7 +3,8 @@
 //! ```text
 //! once:        our load (tables as sysbench's scripts expect them)
 //! each round:  point-query, read-only, read-write, update-index, insert; of each, in random order, sysbench and ours
-//! judged:      statements per second within 3 %
+//! judged:      statements per second within 3 %; a difference that is gone once each client's own processor time is taken off
+//!              is a difference of what clients cost, and no fault
 //! ```
 //! sysbench's own scripts prepare all statements but the INSERT of `oltp_insert`, which they send as text: that test says what
 //! preparing is worth, and is not judged.
@@ -15,8 +16,8 @@ use crate::run::data_dir::DataDir;
 use crate::run::{sysbench as runner, unix_seconds};
 use crate::targets::servers::running::Server;
 use crate::targets::servers::{Runner, ServerLocation, ServerSpec, catalogue};
-use outcrop_lab_load::Step;
 use outcrop_lab_load::rng::Mt19937_64;
+use outcrop_lab_load::{Step, StepResult};
 use outcrop_lab_sql::{Load, Pool, Product, SqlStep, step, sysbench, upkeep};
 use serde::Serialize;
 use std::path::Path;
@@ -46,10 +47,44 @@ struct Compared {
     test: &'static str,
     /// Statements per second of sysbench and of this client, round by round.
     rounds: Vec<(f64, f64)>,
+    /// Microseconds of processor time that sysbench and this client took for a statement, round by round.
+    client_us: Vec<(f64, f64)>,
     /// Ours over theirs.
     verdict: Option<Verdict>,
+    /// The same of the time that is left of a statement without the client's own.
+    without_clients: Option<Verdict>,
     /// Whether a difference is a fault.
     judged: bool,
+}
+
+impl Compared {
+    /// Whether the two differ, and not by what they themselves cost.
+    fn is_fault(&self) -> bool {
+        let is_call = |verdict: Option<Verdict>| verdict.is_some_and(|verdict| verdict.word.is_call());
+        self.judged && is_call(self.verdict) && is_call(self.without_clients)
+    }
+}
+
+/// What a client did in a round.
+#[derive(Clone, Copy, Default)]
+struct Measured {
+    /// Statements per second.
+    rate: f64,
+    /// Seconds of its own processor time for a statement.
+    own: f64,
+}
+
+impl Measured {
+    fn of(result: &StepResult) -> Measured {
+        let ops = result.ops as f64;
+        let own = (result.usage.user_seconds + result.usage.system_seconds) / ops.max(1.0);
+        Measured { rate: ops / result.seconds.max(1e-9), own }
+    }
+
+    /// Statements per second of a client that takes no time itself: one connection waits for the server in all of the rest.
+    fn rate_of_rest(self) -> f64 {
+        1.0 / (1.0 / self.rate - self.own).max(1e-9)
+    }
 }
 
 /// Runs both clients on `name@version` and prints how they compare.
@@ -66,9 +101,11 @@ pub fn run(arguments: &CrosscheckArguments, name: &str) -> Result<(), String> {
         true => println!("{}", serde_json::to_string_pretty(&compared).expect("plain data serialises")),
         false => print!("{}", text(&compared)),
     }
-    let differs = |row: &&Compared| row.judged && row.verdict.is_some_and(|verdict| verdict.word.is_call());
-    let faults: Vec<String> =
-        compared.iter().filter(differs).map(|row| format!("{} differs by more than 3 %", row.test)).collect();
+    let faults: Vec<String> = compared
+        .iter()
+        .filter(|row| row.is_fault())
+        .map(|row| format!("{} differs by more than 3 %", row.test))
+        .collect();
     if faults.is_empty() { Ok(()) } else { Err(faults.join("; ")) }
 }
 
@@ -107,22 +144,22 @@ impl Clients<'_> {
             for (test, pairs) in TESTS.iter().zip(&mut pairs) {
                 eprintln!("round {} of {}: {}", round + 1, self.arguments.rounds, test.ours);
                 let seed = rng.next_u64() >> 33;
-                let mut rates = [0.0; 2];
+                let mut measured = [Measured::default(); 2];
                 let first = usize::from(rng.next_u64() & 1 == 1);
                 for which in [first, 1 - first] {
-                    rates[which] = match which {
+                    measured[which] = match which {
                         0 => self.theirs(test, seed)?,
                         _ => self.ours(Load::Sysbench(test.ours.to_string()), test.ours, seed)?,
                     };
                 }
-                pairs.push((rates[0], rates[1]));
+                pairs.push((measured[0], measured[1]));
             }
         }
         Ok(judged(pairs))
     }
 
-    /// Statements per second of this client; 0 of a load, which ends by itself.
-    fn ours(&self, load: Load, name: &str, seed: u64) -> Result<f64, String> {
+    /// This client.
+    fn ours(&self, load: Load, name: &str, seed: u64) -> Result<Measured, String> {
         let sql = SqlStep { load, tables: 1, rows: self.arguments.keys, engine: String::new() };
         let seconds = f64::from(self.arguments.seconds);
         let mut step = Step::of_statements(name, 1, sql.is_load().then_some(u64::MAX), seconds);
@@ -132,11 +169,11 @@ impl Clients<'_> {
             step::run_slice(&self.pool, &run_in, &sql, None, &mut 0, &mut |_| ())?;
         }
         let result = step::run_slice(&self.pool, &step, &sql, None, &mut 0, &mut |_| ())?;
-        Ok(result.ops as f64 / result.seconds.max(1e-9))
+        Ok(Measured::of(&result))
     }
 
-    /// Statements per second of sysbench.
-    fn theirs(&self, test: &Test, seed: u64) -> Result<f64, String> {
+    /// sysbench.
+    fn theirs(&self, test: &Test, seed: u64) -> Result<Measured, String> {
         let named = sysbench::find(test.ours).ok_or_else(|| format!("there is no test {}", test.ours))?;
         let load = Load::Sysbench(test.ours.to_string());
         let sql = SqlStep { load, tables: 1, rows: self.arguments.keys, engine: String::new() };
@@ -145,52 +182,74 @@ impl Clients<'_> {
         let (program, address) = (&self.arguments.sysbench, self.pool.address());
         let begin = &mut || Ok(());
         let result = runner::run(program, named, (&step, &sql), RUN_IN, address, begin, &mut |_| ())?;
-        Ok(result.ops as f64 / result.seconds)
+        Ok(Measured::of(&result))
     }
 }
 
-fn judged(pairs: Vec<Vec<(f64, f64)>>) -> Vec<Compared> {
-    let questions: Vec<Question> = TESTS
-        .iter()
-        .zip(&pairs)
-        .map(|(test, pairs)| Question {
-            name: (test.ours.to_string(), "ours".to_string()),
-            pairs: pairs.iter().map(|(theirs, ours)| (*ours, *theirs)).collect(),
-            control: false,
-            doubt: None,
-            delta: WITHIN,
-            noise: None,
-        })
-        .collect();
-    let verdicts = judge::judge("ops_sec", Better::Higher, &questions);
-    let rows = TESTS.iter().zip(pairs).zip(verdicts);
-    rows.map(|((test, rounds), verdict)| Compared { test: test.ours, rounds, verdict, judged: test.judged })
-        .collect()
+fn judged(pairs: Vec<Vec<(Measured, Measured)>>) -> Vec<Compared> {
+    let verdicts = |rate: fn(Measured) -> f64| -> Vec<Option<Verdict>> {
+        let questions: Vec<Question> = TESTS
+            .iter()
+            .zip(&pairs)
+            .map(|(test, pairs)| Question {
+                name: (test.ours.to_string(), "ours".to_string()),
+                pairs: pairs.iter().map(|(theirs, ours)| (rate(*ours), rate(*theirs))).collect(),
+                control: false,
+                doubt: None,
+                delta: WITHIN,
+                noise: None,
+            })
+            .collect();
+        judge::judge("ops_sec", Better::Higher, &questions)
+    };
+    let both = verdicts(|measured| measured.rate).into_iter().zip(verdicts(Measured::rate_of_rest));
+    let rows = TESTS.iter().zip(&pairs).zip(both);
+    rows.map(|((test, pairs), (verdict, without_clients))| Compared {
+        test: test.ours,
+        rounds: pairs.iter().map(|(theirs, ours)| (theirs.rate, ours.rate)).collect(),
+        client_us: pairs.iter().map(|(theirs, ours)| (theirs.own * 1e6, ours.own * 1e6)).collect(),
+        verdict,
+        without_clients,
+        judged: test.judged,
+    })
+    .collect()
 }
 
 fn text(compared: &[Compared]) -> String {
-    let mut rows =
-        vec![["test", "sysbench/s", "outcrop/s", "ratio", "95 % interval", ""].map(String::from).to_vec()];
+    let mut rows = vec![
+        ["test", "sysbench/s", "outcrop/s", "ratio", "95 % interval", "client us", "rest", ""]
+            .map(String::from)
+            .to_vec(),
+    ];
     for row in compared {
-        let median = |of: fn(&(f64, f64)) -> f64| {
-            let mut values: Vec<f64> = row.rounds.iter().map(of).collect();
+        let median = |pairs: &[(f64, f64)], of: fn(&(f64, f64)) -> f64| {
+            let mut values: Vec<f64> = pairs.iter().map(of).collect();
             values.sort_by(f64::total_cmp);
-            crate::report::summary_line::median(&values).map_or("NA".to_string(), amount)
+            crate::report::summary_line::median(&values)
         };
-        let ratio = row.verdict.map_or("NA".to_string(), |verdict| format!("{:.3}", verdict.ratio));
+        let rate = |of: fn(&(f64, f64)) -> f64| median(&row.rounds, of).map_or("NA".to_string(), amount);
+        let own = |of: fn(&(f64, f64)) -> f64| {
+            median(&row.client_us, of).map_or("NA".to_string(), |own| format!("{own:.1}"))
+        };
+        let ratio = |verdict: Option<Verdict>| {
+            verdict.map_or("NA".to_string(), |verdict| format!("{:.3}", verdict.ratio))
+        };
         let ends = row.verdict.and_then(|verdict| verdict.low.zip(verdict.high));
         let word = match row.verdict.map(|verdict| verdict.word) {
-            _ if !row.judged => "not judged: sysbench sends text",
+            _ if !row.judged => "not judged: text",
             Some(Word::Same) => "within 3 %",
             Some(Word::Unknown) | None => "unknown",
-            Some(_) => "differs",
+            Some(_) if row.is_fault() => "differs",
+            Some(_) => "by the client",
         };
         rows.push(vec![
-            row.test.to_string(),
-            median(|pair| pair.0),
-            median(|pair| pair.1),
-            ratio,
+            row.test.trim_end_matches("_range=100").to_string(),
+            rate(|pair| pair.0),
+            rate(|pair| pair.1),
+            ratio(row.verdict),
             ends.map_or("?".to_string(), |(low, high)| format!("{low:.3}..{high:.3}")),
+            format!("{} {}", own(|pair| pair.0), own(|pair| pair.1)),
+            ratio(row.without_clients),
             word.to_string(),
         ]);
     }
@@ -222,17 +281,29 @@ mod tests {
         assert_eq!(std::fs::read_to_string(temp.path().join("server/precious")).unwrap(), "data");
     }
 
+    /// Rounds in which ours has `share` of their rate, and clients take so many microseconds for a statement themselves.
+    fn rows(share: f64, own: (f64, f64)) -> Vec<Compared> {
+        let rounds = (0..6).map(|round| 10_000.0 + 100.0 * f64::from(round));
+        let pair = |rate: f64| {
+            (Measured { rate, own: own.0 / 1e6 }, Measured { rate: rate * share, own: own.1 / 1e6 })
+        };
+        judged(vec![rounds.map(pair).collect::<Vec<_>>(); TESTS.len()])
+    }
+
     #[test]
     fn a_client_that_is_slower_is_called_and_the_one_that_does_other_work_is_not() {
-        let pairs = |share: f64| {
-            let rounds = (0..6).map(|round| 100.0 + f64::from(round));
-            vec![rounds.map(|theirs| (theirs, theirs * share)).collect::<Vec<_>>(); TESTS.len()]
-        };
-        let calls = |share| {
-            let rows = judged(pairs(share));
-            rows.iter().filter(|row| row.judged && row.verdict.unwrap().word.is_call()).count()
-        };
+        let calls = |share| rows(share, (5.0, 5.0)).iter().filter(|row| row.is_fault()).count();
         assert_eq!((calls(1.001), calls(0.9)), (0, 4));
-        assert!(text(&judged(pairs(1.0))).contains("within 3 %"));
+        assert!(text(&rows(1.0, (5.0, 5.0))).contains("within 3 %"));
+    }
+
+    #[test]
+    fn a_difference_that_is_the_clients_own_time_is_told_and_is_no_fault() {
+        // A tenth more statements, since each takes 9 us less of the client's own 20 us.
+        let rows = rows(1.1, (20.0, 11.0));
+        assert!(rows.iter().all(|row| !row.is_fault()));
+        let text = text(&rows);
+        assert!(text.contains("by the client") && text.contains("20.0 11.0"), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= 80), "{text}");
     }
 }
