@@ -8,6 +8,7 @@
 //! A server's own children may be stopped, in sessions of their own, and without a parent: that they are found and killed in any
 //! case takes a process that adopts them.
 
+use super::group::Group;
 use super::{PASSWORD, leftovers};
 use serde::{Deserialize, Serialize};
 use std::fs::{File, OpenOptions};
@@ -15,6 +16,7 @@ use std::io::{Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
+use std::sync::{Arc, Mutex};
 
 /// A program to guard.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -85,6 +87,9 @@ pub fn run(json: &str) -> Result<(), String> {
     let me = rustix::process::getpid();
     rustix::process::set_child_subreaper(Some(me))
         .map_err(|error| format!("a guard of servers cannot adopt processes: {error}"))?;
+    let group = Arc::new(Mutex::new(Group::enter()));
+    let leave = move || drop(group.lock().ok().and_then(|mut group| group.take()));
+    let leave_too = leave.clone();
     let mut child = guarded
         .command()
         .and_then(|mut command| command.spawn())
@@ -98,11 +103,13 @@ pub fn run(json: &str) -> Result<(), String> {
             say(NOTED);
         }
         let _ = leftovers::kill(std::process::id());
+        leave_too();
         std::process::exit(1);
     });
     let status = child.wait().map_err(|error| format!("waiting for a server: {error}"))?;
     // Processes that it left without a parent.
     let _ = leftovers::kill(std::process::id());
+    leave();
     say(&format!("ended {status}"));
     Ok(())
 }

@@ -5,7 +5,7 @@
 //! config.rs (a file of settings, scaled and checked) -> running.rs: directory, start, ready, stop
 //!     postgres.rs, mysql.rs: the words of each          tree.rs: processes, stopped, continued, counted
 //!     patience.rs: how long one is waited for           secret.rs: its password, if it listens on a port
-//!     leftovers.rs: shared memory of killed ones, removed
+//!     leftovers.rs: shared memory of killed ones, removed    group.rs: a control group, for its processor time
 //! session -> guard.rs (a process of the lab) -> server -> its own children
 //! ```
 //! Invariants: a server never runs as root. It listens on a socket in a directory that is closed to other users, or with a
@@ -15,6 +15,7 @@
 
 pub mod catalogue;
 pub mod config;
+mod group;
 pub mod guard;
 pub mod leftovers;
 mod mysql;

@@ -12,7 +12,7 @@ use super::catalogue::closed_to_others;
 use super::guard::{Guarded, NOBODY, NOTED};
 use super::patience::Patience;
 use super::secret::Secret;
-use super::{PASSWORD, ServerLocation, ServerSpec, leftovers, mysql, postgres, tree};
+use super::{PASSWORD, ServerLocation, ServerSpec, group, leftovers, mysql, postgres, tree};
 use crate::run::data_dir;
 use outcrop_lab_load::process::ProcessUsage;
 use outcrop_lab_sql::{Address, Connection, Product, upkeep};
@@ -108,7 +108,12 @@ impl Server {
 
     /// The usage of all its processes, where they are the lab's.
     pub fn usage(&self) -> Option<ProcessUsage> {
-        self.guarded.as_ref().map(|guarded| tree::usage(guarded.guard.id()))
+        let guard = self.guard()?;
+        let mut usage = tree::usage(guard);
+        if let Some([user_seconds, system_seconds]) = group::processor_seconds(guard) {
+            usage = ProcessUsage { user_seconds, system_seconds, ..usage };
+        }
+        Some(usage)
     }
 
     /// Bytes of the lab's database, which is `known` if the server said it itself, and of all its files; `None` of a server that is
