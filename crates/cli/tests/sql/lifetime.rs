@@ -60,7 +60,8 @@ fn a_killed_run_leaves_no_process_and_goes_on() {
     if servers.is_empty() {
         return;
     }
-    let lab = Lab::new(&experiment(&servers, "sysbench", "'load', 'point-query', 'insert'", 1.5, ""));
+    // Steps so long that a busy machine sees the servers at work.
+    let lab = Lab::new(&experiment(&servers, "sysbench", "'load', 'point-query', 'insert'", 5.0, ""));
     let data = lab.dir.path().join("data");
     let mut run = at_work(&lab, &data);
     // PostgreSQL's processes share memory, perhaps not all of them yet.
@@ -68,6 +69,7 @@ fn a_killed_run_leaves_no_process_and_goes_on() {
     let mut shared = shared_memory(&data);
     while shared.is_empty() && servers.iter().any(|server| server.starts_with("postgres")) {
         assert!(Instant::now() < deadline, "no process of PostgreSQL has memory that is shared");
+        assert!(run.try_wait().unwrap().is_none(), "the run is over, and nobody saw its shared memory");
         std::thread::sleep(Duration::from_millis(20));
         shared = shared_memory(&data);
     }
