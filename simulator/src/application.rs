@@ -11,6 +11,7 @@ use crate::harness::{Rng, descriptor};
 use crate::opened::{Opened, Surroundings, rows_of, rows_of_family};
 use crate::plan::{Cycle, Limits, Transactions};
 use crate::prepared::AllPrepared;
+use crate::races::{self, Activity, during};
 use crate::registers::{self, Registers, Try};
 use crate::transacting::Undecided;
 use outcrop::*;
@@ -275,6 +276,11 @@ impl<'s> Application<'s> {
     }
 
     fn make(&mut self, made: &Made) -> std::result::Result<Outcome, Stop> {
+        let _during = during(match made.way {
+            Way::Batch => Activity::Batch,
+            Way::Table => Activity::Ingestion,
+            Way::Transaction => Activity::Transaction,
+        });
         match made.way {
             Way::Batch => self.write_batch(made).map_err(Stop::Error),
             Way::Table => self.ingest(made).map_err(Stop::Error),
@@ -335,6 +341,7 @@ impl<'s> Application<'s> {
             }
         };
         if state == State::Creating {
+            let _during = during(Activity::Create);
             return match self.shared.opened.create(&descriptor(&name, &self.shared.cycle.families[1])) {
                 Err(error) => {
                     self.excuse("create a column family", &error, Told::Changing, began).map(|_| true)
@@ -355,9 +362,11 @@ impl<'s> Application<'s> {
         if let Some(family) = lock(&self.shared.coming).of_mut(thread) {
             family.state = State::Dropping;
         }
+        let dropping = during(Activity::Drop);
         if let Err(error) = self.shared.opened.drop_family(&cf) {
             return self.excuse("drop a column family", &error, Told::Changing, began).map(|_| true);
         }
+        drop(dropping);
         self.shared.count(Count::Dropped);
         // A handle goes on reading.
         let checked = self.check_family(&cf, &name);
@@ -394,6 +403,7 @@ impl<'s> Application<'s> {
                 Ok(true)
             }
             38 if limits.has("clock") => {
+                races::at(Activity::Clock);
                 match self.random.one_in(2) {
                     true => world::jump(Duration::from_secs(self.random.below(100))),
                     false => self.shared.surroundings.clock.set_by(self.random.below(200) as i64 - 100),
@@ -409,6 +419,7 @@ impl<'s> Application<'s> {
     }
 
     fn get(&mut self) -> Step {
+        let _during = during(Activity::Get);
         let family = self.random.index(FAMILIES.len());
         let number = self.random.below(self.shared.cycle.shape.keys);
         let key = history::key(self.thread, number);
@@ -438,6 +449,7 @@ impl<'s> Application<'s> {
 
     /// Compares this thread's rows, forward and back.
     fn compare(&self, what: &str, expected: &Rows, options: &ReadOptions) -> Step {
+        let _during = during(Activity::Scan);
         let prefix = self.prefix();
         for (family, cf) in self.shared.families.iter().enumerate() {
             let began = self.shared.surroundings.disk.moment();
@@ -495,6 +507,7 @@ impl<'s> Application<'s> {
 
     /// The whole database at one moment: for each thread the rows after some write, none that was acknowledged missing.
     fn check_everything(&mut self) -> Step {
+        let _during = during(Activity::Everything);
         let before = lock(&self.shared.log).clone();
         let snapshot = self.shared.opened.db().snapshot();
         let after = lock(&self.shared.log).clone();
@@ -525,6 +538,7 @@ impl<'s> Application<'s> {
     }
 
     fn flush(&mut self) -> Step {
+        let _during = during(Activity::Flush);
         let began = self.shared.surroundings.disk.moment();
         let wait = if self.random.one_in(2) { Wait::UntilDone } else { Wait::No };
         let flushed = match self.random.one_in(3) {
@@ -541,6 +555,7 @@ impl<'s> Application<'s> {
     }
 
     fn compact(&mut self) -> Step {
+        let _during = during(Activity::CompactRange);
         let cf = self.random.pick(&self.shared.families);
         let options = CompactRangeOptions {
             bottommost_level_compaction: self

@@ -6,6 +6,7 @@ use crate::application::{Application, Step, lock};
 use crate::blame::Told;
 use crate::counts::Count;
 use crate::opened::{more_families, rows_of};
+use crate::races::{Activity, during};
 use outcrop::*;
 use outcrop_env::FileSystem;
 use outcrop_pingpong::history::FAMILIES;
@@ -38,10 +39,15 @@ impl Application<'_> {
         let dir = format!("{DIR}/c{}-{number}", self.shared.cycle.shape.cycle);
         let (log, families) = (lock(&self.shared.log).clone(), lock(&self.shared.coming).clone());
         let began = self.shared.surroundings.disk.moment();
+        let copying = during(match kind {
+            Kind::Checkpoint => Activity::Checkpoint,
+            Kind::Backup => Activity::Backup,
+        });
         let made = match kind {
             Kind::Checkpoint => self.checkpoint(&dir),
             Kind::Backup => self.back_up(&dir),
         };
+        drop(copying);
         let stable = families.stable(&lock(&self.shared.coming));
         let after = lock(&self.shared.log).clone();
         let judged = match made {

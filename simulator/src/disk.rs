@@ -5,6 +5,7 @@
 //! has to catch. Without power no change reaches the disk any more; reads go on, as nothing that is read then counts.
 
 use crate::blame::{FaultKind, Faults, Moment, NO_POWER, Told};
+use crate::races::{self, Activity};
 use outcrop_base::{Error, Result};
 use outcrop_env::memory::MemoryFs;
 use outcrop_env::{FileLock, FileSystem, OpenRead, OpenWrite, ReadFile, WriteFile};
@@ -66,7 +67,9 @@ impl Disk {
 
     /// Nothing is changed any more.
     pub fn switch_off(&self) {
-        self.state.off.store(true, Ordering::Relaxed);
+        if !self.state.off.swap(true, Ordering::Relaxed) {
+            races::at(Activity::End);
+        }
         self.faults().power_goes();
     }
 

@@ -18,6 +18,7 @@ use crate::disk::Trouble;
 use crate::opened::{DATABASE, Opened, Surroundings, rows_of};
 use crate::plan::{self, Cycle, End, Limits, Transactions};
 use crate::prepared::{AllPrepared, Waiting};
+use crate::races;
 use crate::registers::{self, Registers, Try};
 use outcrop::*;
 use outcrop_env::FileSystem;
@@ -117,6 +118,7 @@ impl Life<'_> {
         let disk = self.surroundings.disk.clone();
         let power_until = cycle.ends_after.map(|steps| world::steps() + steps);
         disk.begin(Trouble { power_until, ..cycle.trouble });
+        races::begin();
         self.prepared.begin(number);
         let mut log = Log::new(cycle.threads);
         let began = disk.moment();

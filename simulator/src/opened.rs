@@ -3,6 +3,7 @@
 use crate::disk::Disk;
 use crate::harness::descriptor;
 use crate::plan::{Cycle, Transactions};
+use crate::races;
 use crate::surroundings::{SimulatedClock, SimulatedThreads};
 use outcrop::*;
 use outcrop_env::FileSystem;
@@ -73,7 +74,10 @@ impl Surroundings {
 
     /// Opens the database.
     pub fn open(&self, cycle: &Cycle) -> Result<Opened> {
-        let builder = self.builder(Path::new(DATABASE), self.env(), cycle)?;
+        let mut builder = self.builder(Path::new(DATABASE), self.env(), cycle)?;
+        if cycle.drawn.listener {
+            builder = builder.listener(Arc::new(races::Background));
+        }
         Ok(match cycle.drawn.transactions {
             Transactions::None => Opened::Plain(builder.open()?),
             Transactions::Locking => {

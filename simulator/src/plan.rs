@@ -8,7 +8,7 @@ use outcrop_pingpong::history::{FAMILIES, Lasting, Shape};
 use std::time::Duration;
 
 /// Features that a limit takes away, by name. The second half is drawn: no history has all of it.
-pub const FEATURES: [&str; 15] = [
+pub const FEATURES: [&str; 16] = [
     "faults",
     "flips",
     "crashes",
@@ -24,6 +24,7 @@ pub const FEATURES: [&str; 15] = [
     "backups",
     "families",
     "ingestion",
+    "listener",
 ];
 
 /// A planted mistake, which has to be found.
@@ -154,6 +155,8 @@ pub struct Drawn {
     pub families: bool,
     /// Some writes are tables that are ingested.
     pub ingestion: bool,
+    /// The database has a listener.
+    pub listener: bool,
 }
 
 /// The features that a history draws, of those that its limits leave.
@@ -170,6 +173,7 @@ pub fn drawn(limits: &Limits) -> Drawn {
         Transactions::Optimistic(ValidatePolicy::Parallel),
     ]);
     let transactions = if limits.has("transactions") { transactions } else { Transactions::None };
+    let listener = random.one_in(2) && limits.has("listener");
     Drawn {
         merges,
         transactions,
@@ -178,6 +182,7 @@ pub fn drawn(limits: &Limits) -> Drawn {
         backups,
         families,
         ingestion,
+        listener,
     }
 }
 

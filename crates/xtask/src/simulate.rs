@@ -3,11 +3,11 @@
 //! The simulator is a workspace of its own, as the models are: the engine is built in it with other locks.
 
 use crate::{programs, root};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 /// How it is called.
-pub const USAGE: &str = "simulate [one] [--seconds N] [--histories N] [--seed S] [--without A,B]";
+pub const USAGE: &str = "simulate [one] [--seconds N] [--histories N] [--jobs N] [--seed S] [--without A,B]";
 
 /// The simulator's program.
 pub const PROGRAM: &str = "outcrop-simulator";
@@ -16,7 +16,7 @@ pub const PROGRAM: &str = "outcrop-simulator";
 /// database resumes while a writer is being refused; each compaction meets a fault; a WAL is replaced while records wait in its buffer.
 const ONCE_FAILED: [u64; 5] = [669_574_938, 2_461_689_835, 364_832_512, 900_030, 900_320];
 /// The features that these did not have.
-const LATER: &str = "merges,transactions,shared,checkpoints,backups,families,ingestion";
+const LATER: &str = "merges,transactions,shared,checkpoints,backups,families,ingestion,listener";
 
 /// Mistakes that have to be found.
 const PLANTED: [&str; 2] = ["syncs", "locks"];
@@ -37,7 +37,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
 
 /// The part of it in `cargo xtask ci`: its own tests, histories of the tree's seed, and planted mistakes that have to be found.
 pub fn of_tree() -> Result<(), String> {
-    let tested = cargo(&["test", "--quiet"])?;
+    let tested = cargo(&["test", "--quiet"], &target(), &flags())?;
     if !tested.success() {
         return Err("the simulator's own tests fail".to_string());
     }
@@ -70,22 +70,33 @@ fn program() -> Result<PathBuf, String> {
 /// # Errors
 /// It does not build.
 pub fn build() -> Result<PathBuf, String> {
-    if !cargo(&["build", "--quiet"])?.success() {
-        return Err("the simulator does not build".to_string());
-    }
-    Ok(target().join("debug").join(PROGRAM))
+    build_in(&target(), &flags())
 }
 
-fn cargo(arguments: &[&str]) -> Result<std::process::ExitStatus, String> {
-    let flags = format!("{} --cfg simulated", std::env::var("RUSTFLAGS").unwrap_or_default());
+/// Builds it elsewhere, with flags of the compiler that say `--cfg simulated`.
+///
+/// # Errors
+/// It does not build.
+pub fn build_in(target: &Path, flags: &str) -> Result<PathBuf, String> {
+    if !cargo(&["build", "--quiet"], target, flags)?.success() {
+        return Err("the simulator does not build".to_string());
+    }
+    Ok(target.join("debug").join(PROGRAM))
+}
+
+fn cargo(arguments: &[&str], target: &Path, flags: &str) -> Result<std::process::ExitStatus, String> {
     Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()))
         .args(arguments)
         .arg("--locked")
         .env("RUSTFLAGS", flags)
-        .env("CARGO_TARGET_DIR", target())
+        .env("CARGO_TARGET_DIR", target)
         .current_dir(root().join("simulator"))
         .status()
         .map_err(|error| format!("cargo: {error}"))
+}
+
+fn flags() -> String {
+    format!("{} --cfg simulated", std::env::var("RUSTFLAGS").unwrap_or_default())
 }
 
 fn target() -> PathBuf {
