@@ -5,7 +5,7 @@
 //! l.i1   inserter* | deleter, in step    qr100  querier* | inserter and deleter, in step and both held to a rate
 //! ```
 //! The counted role (*) gives the step's operations, times and histogram; the others are counted by the second.
-//! A rate is kept second by second: rows that did not fit into a second are not made up for.
+//! A rate is kept second by second: rows that did not fit into a second are not made up for. Of a step's last second, which is a part of one, a part is due.
 //! Invariant: the inserter and the deleter of a table are never more than a few statements apart, in no step.
 
 use super::lockstep::{Lockstep, Side, Turn};
@@ -45,6 +45,8 @@ struct Common<'a> {
     /// Keys below which rows of each table are gone.
     cursors: Vec<AtomicI64>,
     over: AtomicBool,
+    /// Seconds that the step is to take.
+    seconds: f64,
     /// Seed of the first table's threads; that of each other table is by its number.
     seed: u64,
     /// The work of threads that are not counted: those that insert, and those that delete.
@@ -143,6 +145,7 @@ pub fn run(
         lockstep: (0..clients).map(|_| Lockstep::default()).collect(),
         cursors: (0..clients).map(|_| AtomicI64::new(0)).collect(),
         over: AtomicBool::new(false),
+        seconds: step.seconds,
         seed: step.seed,
         beside: [Beside::new(begun), Beside::new(begun)],
         searched: AtomicU64::new(0),
@@ -272,9 +275,11 @@ fn at_rate(
     const NAP: Duration = Duration::from_millis(5);
     let over = || common.over.load(Ordering::Relaxed);
     let lockstep = &common.lockstep[number as usize - 1];
-    let mut second = Instant::now();
+    let begun = Instant::now();
+    let mut second = begun;
     while !over() {
-        for _ in 0..statements.max(1) {
+        let passed = second.saturating_duration_since(begun).as_secs_f64();
+        for _ in 0..due(statements, passed, common.seconds) {
             if lockstep.wait(side) == Turn::Over {
                 return Ok(());
             }
@@ -287,6 +292,13 @@ fn at_rate(
         }
     }
     Ok(())
+}
+
+/// Statements of the second that begins when `passed` seconds of `all` are over. One at least at the begin of a step.
+fn due(statements: u32, passed: f64, all: f64) -> u32 {
+    let share = (all - passed).clamp(0.0, 1.0);
+    let due = (f64::from(statements) * share).round() as u32;
+    if passed == 0.0 { due.max(1) } else { due }
 }
 
 /// When the statements of the next second begin, after those of the one that began at `second` were done at `now`: at once if they
@@ -424,6 +436,7 @@ mod unit {
             lockstep: vec![Lockstep::default()],
             cursors: vec![AtomicI64::new(0)],
             over: AtomicBool::new(false),
+            seconds: 1e6,
             seed: 1,
             beside: [Beside::new(begun), Beside::new(begun)],
             searched: AtomicU64::new(0),
@@ -509,6 +522,16 @@ mod unit {
             next_second(second, now) - second
         };
         assert_eq!([300, 1000, 1050, 2400].map(|ms| after(ms).as_millis()), [1000, 1000, 1050, 2400]);
+    }
+
+    #[test]
+    fn of_a_part_of_a_second_a_part_is_due() {
+        let of_step = |seconds: f64| -> u32 {
+            (0..seconds.ceil() as u32).map(|second| due(20, f64::from(second), seconds)).sum()
+        };
+        assert_eq!([0.01, 0.5, 1.0, 2.45, 30.0].map(of_step), [1, 10, 20, 49, 600]);
+        assert_eq!(due(20, 3.2, 3.0), 0, "the step is over");
+        assert_eq!(due(2, 0.0, f64::INFINITY), 2);
     }
 
     #[test]
