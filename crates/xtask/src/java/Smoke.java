@@ -67,6 +67,10 @@ public class Smoke {
         check(missing.getStatus().getCode() == Status.Code.NotSupported, "code");
         check(missing.getMessage().equals("RocksDB.endTrace"), missing.getMessage());
       }
+      // One budget for all that the process opens, in place of the cache of these options.
+      boolean budget = System.getenv("OUTCROP_MEMORY_BUDGET") != null;
+      long capacity = Long.parseLong(db.getProperty("rocksdb.block-cache-capacity"));
+      check(budget ? capacity == (64L << 20) / 16 * 15 : capacity == 8 << 20, "capacity of the cache " + capacity);
       batches(other);
       levels(db);
       for (ColumnFamilyHandle handle : handles) {
