@@ -11,9 +11,9 @@
 //! blink. The offset is a row of its own in the report ("this build is 1.0 % slower on everything"), so nothing is
 //! hidden: a change that more than half of the tests share is there, and what remains is what is special to a test.
 //!
-//! The offset of a block is the median of its log ratios over the tests that all blocks have: a test that did change must not pull it. What is special to a test is not taken out
+//! The offset of a block is the median of its log ratios over the tests that all blocks have: a test that did change must not pull it. The level of each test is not taken out
 //! first. Median polish (Tukey) does that, and with an odd number of blocks each row has a cell that is its median, nothing is left of it, and the medians of columns stick
-//! there: of noise alone all blocks have one offset, to the digit. Means of rows in place of medians do not stick, but what they get wrong is the same in all blocks, and in no interval.
+//! there: of noise alone all blocks have one offset, to the digit. Means of rows in place of medians do not stick, but their error is the same in all blocks, and in no interval.
 
 use crate::error::{ErrorKind, Result, check, error};
 use crate::paired::{PairedRatio, Settings, estimate};

@@ -8,6 +8,7 @@
 //! cargo xtask crashes ...      the engine's draws of power losses and failed operations, seed after seed
 //! cargo xtask kills ...        a writer on the real file system is killed, and opened by Outcrop and by RocksDB
 //! cargo xtask simulate ...     the whole engine under a scheduler, a clock and a disk that a seed decides
+//! cargo xtask coverage ...     which lines of the engine's crates ran, in tests and in the simulator's histories
 //! cargo xtask doc              the documentation, without a warning
 //! cargo xtask examples         the programs of crates/engine/examples print what they say
 //! cargo xtask tidy             layers, forbidden calls, module docs, import circles, the table of locks, examples of public types
@@ -22,7 +23,8 @@
 //! cargo xtask loom             the protocols between threads in every order of steps: models/
 //! cargo xtask miri [--seed N]  tests of the lock-free structures under Miri; needs nightly Rust
 //! cargo xtask memcheck         calls of the C API under valgrind's memcheck; RocksDB's own test of it, too
-//! cargo xtask sanitize address tests of the C API and the stress of it, compiled with AddressSanitizer
+//! cargo xtask sanitize address|thread
+//!                              tests of the C API and the stress of it, compiled with AddressSanitizer or ThreadSanitizer
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
@@ -53,6 +55,7 @@ mod c_test;
 mod campaign;
 mod ci;
 mod circles;
+mod coverage;
 mod crashes;
 mod declarations;
 mod dist;
@@ -111,12 +114,14 @@ fn main() -> ExitCode {
             seed.parse().map_err(|_| format!("--seed {seed}: not a number")).and_then(interleavings::miri)
         }
         ["memcheck"] => memcheck::run(Install::IfMissing),
-        ["sanitize", "address"] => sanitize::address(Install::IfMissing),
+        ["sanitize", "address"] => sanitize::run(&sanitize::ADDRESS, Install::IfMissing),
+        ["sanitize", "thread"] => sanitize::run(&sanitize::THREAD, Install::IfMissing),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["options", rest @ ..] => pingpong::options(rest),
         ["calls", rest @ ..] => pingpong::calls(rest),
         ["campaign", rest @ ..] => campaign::run(rest),
+        ["coverage", rest @ ..] => coverage::run(rest),
         ["crashes", rest @ ..] => crashes::run(rest),
         ["timestamps", rest @ ..] => pingpong::timestamps(rest),
         ["expiry", rest @ ..] => pingpong::expiry(rest),
@@ -145,13 +150,14 @@ fn main() -> ExitCode {
         _ => Err(format!(
             "usage: cargo xtask check | ci [--offline] [--step NAME] | doc | examples | tidy | circles | fuzz | loom | miri [--seed N] | memcheck | fetch | fixtures | compatibility | tools | \
              scripts | sql [--short] | attacks [--runs N] [--seconds S] [--keys N] [--attack N] | twins [--experiments N] [--seconds S] [--keys N] | options [--seconds N] [--seed S] [--set NAME=VALUE] | calls [--seconds N] [--cases N] [--seed S] [--fixed N] [--trace] | timestamps [--seconds N] [--cases N] [--seed S] [--fixed N] | expiry [--seconds N] [--cases N] [--seed S] | \
-             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {} | {} | {}",
+             bindings [--all | PACKAGE-VERSION | docs] | java [--short] | declarations | dist [--test] | python | c-test | ldb-test | instructions [--bless] | kills [--seconds N] [--histories N] [--seed S] [--cycles N] | stress [--seconds N] [--processes N] [--seed S] | block-crashes [--seconds N] [--histories N] [--seed S] [--states N] | {} | {} | {} | {} | {} | {} | {} | {}",
             streams::USAGE,
             sanitize::USAGE,
             guided::USAGE,
             campaign::USAGE,
             crashes::USAGE,
             simulate::USAGE,
+            coverage::USAGE,
             pingpong::USAGE
         )),
     };

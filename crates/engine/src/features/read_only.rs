@@ -166,7 +166,7 @@ fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
 /// See [`crate::Db::try_catch_up_with_primary`].
 pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
     let ctx = &core.ctx;
-    // What is open of the files stays open, and their blocks in the cache: only new tables are opened.
+    // Open files stay open, and their blocks in the cache: only new tables are opened.
     let open =
         core.versions.state.lock().column_families.iter().map(|(id, cf)| (*id, cf.version.clone())).collect();
     let how = RecoverOptions {

@@ -188,7 +188,7 @@ fn read_only_databases_show_everything_and_change_nothing() {
     assert!(refused.err().unwrap().to_string().contains("error_if_wal_file_exists"));
 }
 
-/// What a secondary has open stays open when it catches up: it reads no block again that is in its cache.
+/// Open tables stay open when a secondary catches up: it reads no block again that is in its cache.
 #[test]
 fn a_secondary_opens_each_table_once() {
     let env = Env::memory();

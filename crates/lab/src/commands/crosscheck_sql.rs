@@ -65,7 +65,7 @@ impl Compared {
     }
 }
 
-/// What a client did in a round.
+/// The rate of a client in a round, and its own part of it.
 #[derive(Clone, Copy, Default)]
 struct Measured {
     /// Statements per second.
@@ -236,7 +236,7 @@ fn text(compared: &[Compared]) -> String {
         };
         let ends = row.verdict.and_then(|verdict| verdict.low.zip(verdict.high));
         let word = match row.verdict.map(|verdict| verdict.word) {
-            _ if !row.judged => "not judged: text",
+            _ if !row.judged => "not judged",
             Some(Word::Same) => "within 3 %",
             Some(Word::Unknown) | None => "unknown",
             Some(_) if row.is_fault() => "differs",

@@ -572,7 +572,9 @@ mod tests {
             let options = vec![option.to_string()];
             harms_the_machine(&Case { options, changes: Vec::new(), script: false })
         };
-        for many in ["max_background_jobs=-2147483648", "max_background_jobs=2147483647", "max_subcompactions=64k"] {
+        for many in
+            ["max_background_jobs=-2147483648", "max_background_jobs=2147483647", "max_subcompactions=64k"]
+        {
             assert!(harms(many), "{many}");
         }
         for few in ["max_background_jobs=-1", "max_background_jobs=100", "write_buffer_size=2147483647"] {
