@@ -49,10 +49,12 @@ fn processors() -> Vec<usize> {
 /// How the process of a history ended: the line that sums it up, or all that it said.
 fn live(limits: &Limits, processor: Option<usize>) -> Result<String, String> {
     let program = std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))?;
-    let mut child = Command::new(program)
-        .arg("one")
-        .args(limits.arguments())
-        .args(processor.map(|at| format!("--processor={at}")).iter().flat_map(|both| both.split('=')))
+    let mut command = Command::new(program);
+    command.arg("one").args(limits.arguments());
+    if let Some(processor) = processor {
+        command.args(["--processor", &processor.to_string()]);
+    }
+    let mut child = command
         .env("RUST_BACKTRACE", "0")
         .stdin(Stdio::null())
         .stdout(Stdio::piped())

@@ -1,16 +1,7 @@
 /* Two databases within one budget of memory, by the header of Outcrop's own functions. */
 #include <outcrop/c.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "check.h"
 #include <string.h>
-
-static char* err = NULL;
-
-#define CHECK(good)                                                                       \
-    if (!(good)) {                                                                        \
-        fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #good, err ? err : "no error"); \
-        exit(1);                                                                          \
-    }
 
 int main(int count, char** arguments) {
     CHECK(count == 2);

@@ -1,7 +1,6 @@
 /* A program that has functions of RocksDB's names itself: calls within the library do not reach them. */
 #include <rocksdb/c.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "check.h"
 
 static int reached = 0;
 
@@ -12,14 +11,6 @@ void rocksdb_flush(rocksdb_t* db, const rocksdb_flushoptions_t* options, char** 
     (void)errptr;
     reached++;
 }
-
-static char* err = NULL;
-
-#define CHECK(good)                                                                       \
-    if (!(good)) {                                                                        \
-        fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #good, err ? err : "no error"); \
-        exit(1);                                                                          \
-    }
 
 int main(int count, char** arguments) {
     CHECK(count == 2);

@@ -1,16 +1,7 @@
 /* A program that knows nothing of budgets, with caches and a write buffer manager of its own: OUTCROP_MEMORY_BUDGET gives its databases one. */
 #include <outcrop/c.h>
-#include <stdio.h>
-#include <stdlib.h>
+#include "check.h"
 #include <string.h>
-
-static char* err = NULL;
-
-#define CHECK(good)                                                                       \
-    if (!(good)) {                                                                        \
-        fprintf(stderr, "%s:%d: %s: %s\n", __FILE__, __LINE__, #good, err ? err : "no error"); \
-        exit(1);                                                                          \
-    }
 
 int main(int count, char** arguments) {
     CHECK(count == 2);

@@ -123,8 +123,16 @@ mod tests {
     }
 
     #[test]
-    fn a_process_without_a_group_of_its_own_has_no_times() {
-        assert_eq!(processor_seconds(std::process::id()), None);
-        assert_eq!(processor_seconds(u32::MAX), None);
+    fn a_process_in_a_group_of_its_own_has_times_and_leaves_no_group() {
+        let me = std::process::id();
+        assert_eq!((processor_seconds(me), processor_seconds(u32::MAX)), (None, None));
+        let Some(group) = Group::enter() else {
+            return println!("skipped: no control group can be made here");
+        };
+        let dir = group.dir.clone();
+        let before = processor_seconds(me).expect("it has a group");
+        assert!(dir.ends_with(format!("{NAME}{me}")) && before.iter().all(|seconds| *seconds >= 0.0));
+        drop(group);
+        assert_eq!((processor_seconds(me), dir.exists()), (None, false));
     }
 }
