@@ -90,6 +90,8 @@ fn cargo(arguments: &[&str], target: &Path, flags: &str) -> Result<std::process:
         .arg("--locked")
         .env("RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", target)
+        // Where flags ask for coverage, build scripts and macros count, too.
+        .env("LLVM_PROFILE_FILE", target.join("build-%m.profraw"))
         .current_dir(root().join("simulator"))
         .status()
         .map_err(|error| format!("cargo: {error}"))

@@ -68,7 +68,7 @@ pub fn run(program: &Program, dir: &Path) -> Result<BTreeMap<String, Outcome>, S
         let mut outcome = outcome_in(&together, name);
         if outcome.is_none() {
             // The program died before this test ended, or in it.
-            let alone = start(program, dir, &["--exact", name])?;
+            let alone = start(program, dir, &["--exact", name, "--test-threads=2"])?;
             outcome = outcome_in(&alone, name);
             outcome =
                 outcome.or_else(|| Some(Outcome::Failed(format!("{}: {}", alone.status, last(&alone)))));
@@ -92,19 +92,23 @@ fn start(program: &Program, dir: &Path, arguments: &[&str]) -> Result<Output, St
     command.output().map_err(|error| format!("{}: {error}", program.path.display()))
 }
 
-/// The words of the harness about the test, if it had any.
+/// The words of the harness about how the test ended, if it had any.
 fn outcome_in(output: &Output, name: &str) -> Option<Outcome> {
     let text = String::from_utf8_lossy(&output.stdout);
-    let row = format!("test {name} ");
-    // `test a ... ok`, and `test a - should panic ... ok`.
-    let said =
-        text.lines().filter(|line| line.starts_with(&row)).find_map(|line| line.rsplit(" ... ").next())?;
-    match said.split([',', ' ']).next()? {
+    match ending(&text, name)?.split([',', ' ']).next()? {
         "ok" => Some(Outcome::Passed),
         "ignored" => Some(Outcome::Ignored),
         "FAILED" => Some(Outcome::Failed(panic_of(&text, name))),
         _ => None,
     }
+}
+
+/// Of `test a ... ok`, and `test a - should panic ... ok`: the end. A slow test has a line before, `test a has been running for over 60
+/// seconds`, which does not say how it ended.
+fn ending<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+    let row = format!("test {name} ");
+    let rows = text.lines().filter(|line| line.starts_with(&row));
+    rows.filter_map(|line| Some(line.rsplit_once(" ... ")?.1)).next_back()
 }
 
 /// The lines of a panic: where, and its message's first.
@@ -118,4 +122,19 @@ fn panic_of(text: &str, name: &str) -> String {
 fn last(output: &Output) -> String {
     let text = String::from_utf8_lossy(&output.stderr);
     text.lines().rev().find(|line| !line.is_empty()).unwrap_or_default().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn how_a_test_ended_is_told_from_what_was_said_before() {
+        let said = "running 4 tests\ntest slow has been running for over 60 seconds\ntest quick - should panic ... ok\n\
+                    test slow ... ok\ntest slower ... FAILED\ntest slowest has been running for over 60 seconds\n";
+        assert_eq!(ending(said, "slow"), Some("ok"));
+        assert_eq!(ending(said, "quick"), Some("ok"));
+        assert_eq!(ending(said, "slower"), Some("FAILED"));
+        assert_eq!(ending(said, "slowest"), None);
+    }
 }
