@@ -76,7 +76,8 @@ fn compare(base: &Options, target: &Options) -> Vec<Difference> {
     names.dedup();
     let mut differences: Vec<Difference> = names
         .into_iter()
-        .filter(|name| base.get(*name) != target.get(*name))
+        .filter(|name| !same(base.get(*name), target.get(*name)))
+        .filter(|name| !(in_program(base, name) && in_program(target, name)))
         .map(|name| Difference {
             name: name.clone(),
             base: base.get(name).cloned(),
@@ -85,6 +86,29 @@ fn compare(base: &Options, target: &Options) -> Vec<Difference> {
         .collect();
     differences.sort_by_key(|difference| difference.base.is_none() || difference.target.is_none());
     differences
+}
+
+/// Whether two values are one, as numbers or as texts.
+fn same(base: Option<&String>, target: Option<&String>) -> bool {
+    let number = |value: &String| {
+        // `75` and `75.000000`, not `inf`; and no more digits than a float tells apart.
+        let numeric = value.bytes().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'));
+        value.parse::<f64>().ok().filter(|_| numeric && value.len() <= 15)
+    };
+    base == target
+        || base
+            .zip(target)
+            .is_some_and(|(base, target)| number(base).is_some() && number(base) == number(target))
+}
+
+/// Whether an option that is there names a place among the program files of its server, where each version has its own.
+fn in_program(options: &Options, name: &str) -> bool {
+    let Some(value) = options.get(name) else { return true };
+    let home = options.get("settings.basedir").map(|dir| dir.trim_end_matches('/'));
+    home.is_some_and(|home| {
+        !home.is_empty()
+            && value.strip_prefix(home).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+    })
 }
 
 #[cfg(test)]
@@ -101,5 +125,25 @@ mod tests {
         );
         let lines: Vec<String> = compare(&base, &target).iter().map(ToString::to_string).collect();
         assert_eq!(lines, ["DBOptions.b: 2 -> 3", "DBOptions.aa: 7, an option that only the target has"]);
+    }
+
+    #[test]
+    fn equal_numbers_and_the_places_of_program_files_are_no_differences() {
+        let of = |version: &str, more: &str| {
+            parse(&format!("[settings]\nbasedir=/s/my-{version}/\nlanguage=/s/my-{version}/share\n{more}"))
+        };
+        let base = of("5", "dirty=75\nlog=/s/my-5/log\nio=100\nrate=1.0\nlock=18446744073709551614\n");
+        let target =
+            of("8", "dirty=75.000000\nlog=/var/log\nio=200\nrate=1.0.1\nlock=18446744073709551614\n");
+        let lines: Vec<String> = compare(&base, &target).iter().map(ToString::to_string).collect();
+        let differing = [
+            "settings.io: 100 -> 200",
+            "settings.log: /s/my-5/log -> /var/log",
+            "settings.rate: 1.0 -> 1.0.1",
+        ];
+        assert_eq!(lines, differing);
+        // Beyond 2^53 two numbers may be one as floats.
+        let large = |value: &str| parse(&format!("[settings]\nlock={value}\n"));
+        assert_eq!(compare(&large("18446744073709551614"), &large("18446744073709551615")).len(), 1);
     }
 }

@@ -10,6 +10,7 @@ use crate::analysis::judge::{self, Better, Question, Verdict};
 use crate::analysis::labels::NOT_OFFERED;
 use crate::analysis::names;
 use crate::analysis::noise::{NoiseModel, TestNoise};
+use crate::experiment::parse::nearest;
 use crate::probe::derive::metric;
 use crate::store::{ExperimentRow, SessionRow, StepRow, Store, StoreError};
 use outcrop_lab_stats::explain::{Counters, Explanation};
@@ -33,6 +34,9 @@ const COSTS: [&str; 11] = [
     "cachemiss/o",
     "tlbmiss/o",
 ];
+
+/// So many steps are named whole where one is asked for that there is not.
+const FEW: usize = 8;
 
 /// The columns in place of the first of [`COSTS`] where threads that do the counted operations are told from all others.
 const THREADS: [&str; 2] = ["load_cpu_us/o", "back_cpu_us/o"];
@@ -136,6 +140,14 @@ impl Results {
         known
             .or_else(|| short.iter().position(|known| known == name))
             .ok_or_else(|| format!("there is no target {name}; there are {}", names.join(", ")))
+    }
+
+    /// A step by its name, or by the part of it before `_range=` where only one step has that.
+    ///
+    /// # Errors
+    /// Names the nearest of the steps there are, and all of them if they are few.
+    pub fn step(&self, word: &str) -> Result<&str, String> {
+        find_step(&self.steps, word)
     }
 
     /// The measurements of a step and target, by block.
@@ -435,5 +447,61 @@ impl Results {
     /// Blocks that were run, whole or in part.
     pub fn blocks(&self) -> usize {
         self.sessions.iter().map(|session| session.block + 1).max().unwrap_or(0) as usize
+    }
+}
+
+fn find_step<'a>(steps: &'a [String], word: &str) -> Result<&'a str, String> {
+    let names = || steps.iter().map(String::as_str);
+    if let Some(name) = names().find(|name| *name == word) {
+        return Ok(name);
+    }
+    let begins = |name: &&str| name.split_once("_range=").is_some_and(|(begin, _)| begin == word);
+    match names().filter(begins).collect::<Vec<_>>()[..] {
+        [name] => Ok(name),
+        [] => {
+            let short = names().map(|name| name.split_once("_range=").map_or(name, |(begin, _)| begin));
+            let hint = match nearest(word, short) {
+                Some(known) if steps.len() > FEW => format!("; did you mean \"{known}\"?"),
+                _ => format!("; there are {}", steps.join(", ")),
+            };
+            Err(format!("there is no step {word}{hint}"))
+        }
+        ref several => Err(format!("there are several steps {word}: {}", several.join(", "))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_step_is_found_by_the_part_before_its_range_where_that_is_one() {
+        let find = |steps: &[&str], word: &str| {
+            let steps: Vec<String> = steps.iter().map(ToString::to_string).collect();
+            find_step(&steps, word).map(str::to_string)
+        };
+        let steps = ["scan_range=100", "read-write_range=10", "read-write_range=100", "load"];
+        assert_eq!(find(&steps, "scan").unwrap(), "scan_range=100");
+        assert_eq!(find(&steps, "read-write_range=10").unwrap(), "read-write_range=10");
+        let error = find(&steps, "read-write").unwrap_err();
+        assert_eq!(error, "there are several steps read-write: read-write_range=10, read-write_range=100");
+        let error = find(&steps, "scam").unwrap_err();
+        assert_eq!(error, format!("there is no step scam; there are {}", steps.join(", ")));
+        let many = [
+            "fillseq",
+            "overwrite",
+            "readrandom",
+            "readseq",
+            "fwdrange",
+            "revrange",
+            "stats",
+            "levelstats",
+            "flush",
+        ];
+        let error = find(&many, "readrandum").unwrap_err();
+        assert_eq!(error, "there is no step readrandum; did you mean \"readrandom\"?");
+        let tests: Vec<String> = (1..10).map(|range| format!("scan_range={range}")).collect();
+        let error = find_step(&tests, "skan").unwrap_err();
+        assert_eq!(error, "there is no step skan; did you mean \"scan\"?");
     }
 }

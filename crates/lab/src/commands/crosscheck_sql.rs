@@ -112,7 +112,7 @@ pub fn run(arguments: &CrosscheckArguments, name: &str) -> Result<(), String> {
 fn on_server(arguments: &CrosscheckArguments, name: &str, dir: &Path) -> Result<Vec<Compared>, String> {
     let (product, version) = name.split_once('@').ok_or_else(|| format!("{name}: write NAME@VERSION"))?;
     let locked = catalogue::find(product, version)?;
-    let basedir = catalogue::obtain(&locked).map_err(|error| error.to_string())?;
+    let basedir = catalogue::obtain(&locked).map_err(|error| error.to_string())?.home;
     let spec = ServerSpec {
         name: product.to_string(),
         product: if product == "postgres" { Product::Postgres } else { Product::MySql },

@@ -258,9 +258,7 @@ pub fn run(verb: &Lab) -> Result<ExitCode, String> {
         }
         Lab::Explain { store, id, step, target, base, json } => {
             let results = load(store, *id)?;
-            if !results.steps.contains(step) {
-                return Err(format!("there is no step {step}; there are {}", results.steps.join(", ")));
-            }
+            let step = results.step(step)?;
             let target = results.target(target)?;
             let base = base_of(&results, base.as_deref())?;
             if *json {

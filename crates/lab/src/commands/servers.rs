@@ -5,9 +5,9 @@ use crate::targets::servers::catalogue;
 /// Commands for servers.
 #[derive(Clone, Debug, clap::Subcommand)]
 pub enum Servers {
-    /// Lists the servers that can be fetched, and where those are that were.
+    /// Lists the servers of the shipped lock file and of your own, and where those are that were fetched.
     List,
-    /// Fetches servers, each NAME@VERSION or NAME@18.x; all of them if none is named.
+    /// Fetches servers, each NAME@VERSION or NAME@18.x; all of the shipped lock file if none is named.
     Fetch {
         /// Servers.
         names: Vec<String>,
@@ -21,7 +21,8 @@ pub enum Servers {
 pub fn run(verb: &Servers) -> Result<(), String> {
     match verb {
         Servers::List => {
-            for server in catalogue::locked() {
+            let own = catalogue::own().map_err(|error| error.to_string())?;
+            for server in catalogue::locked().into_iter().chain(own) {
                 let name = format!("{}@{}", server.archive.name, server.archive.version);
                 let state = match catalogue::unpacked(&server) {
                     Some(home) => home.display().to_string(),
@@ -44,7 +45,7 @@ pub fn run(verb: &Servers) -> Result<(), String> {
                     .collect::<Result<_, String>>()?,
             };
             for server in wanted {
-                let home = catalogue::obtain(&server).map_err(|error| error.to_string())?;
+                let home = catalogue::obtain(&server).map_err(|error| error.to_string())?.home;
                 println!("{}@{}  {}", server.archive.name, server.archive.version, home.display());
             }
         }

@@ -10,7 +10,7 @@
 
 mod check;
 pub mod compaction;
-mod parse;
+pub(crate) mod parse;
 pub mod profiles;
 pub mod sql;
 pub mod steps;

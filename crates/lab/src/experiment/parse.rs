@@ -49,7 +49,7 @@ fn known_words(message: &str) -> Option<Vec<String>> {
 }
 
 /// The candidate closest to `word`, if any is close enough to be meant.
-pub(super) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+pub(crate) fn nearest<'a>(word: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let limit = word.len().max(3) / 2 + 1;
     candidates
         .map(|candidate| (strsim::levenshtein(word, candidate), candidate))

@@ -434,8 +434,8 @@ fn place(set: &ServerSet) -> Result<ResolvedServer, ReferenceError> {
     }
     let wanted = version.unwrap_or_default();
     let locked = catalogue::find(name, &wanted).map_err(ReferenceError::Unknown)?;
-    let home = catalogue::obtain(&locked)?;
-    Ok(found(Some(locked.archive.version.clone()), Some(home), Some(locked.archive.sha256), None))
+    let fetched = catalogue::obtain(&locked)?;
+    Ok(found(Some(locked.archive.version), Some(fetched.home), Some(fetched.sha256), None))
 }
 
 /// `postgres://user@host:port/database`; the password is not part of it.

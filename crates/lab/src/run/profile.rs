@@ -113,10 +113,12 @@ fn wanted(results: &Results, arguments: &ProfileArguments) -> Result<Vec<String>
         return Ok(results.steps.clone());
     }
     let all = &results.experiment.plan.steps;
-    match arguments.steps.iter().find(|step| all.iter().all(|planned| planned.step.name != **step)) {
-        Some(step) => Err(format!("there is no step {step}; there are {}", results.steps.join(", "))),
-        None => Ok(arguments.steps.clone()),
-    }
+    // Steps that are in no report can be sampled, too.
+    let known = |word: &String| match all.iter().any(|planned| planned.step.name == *word) {
+        true => Ok(word.clone()),
+        false => results.step(word).map(str::to_string),
+    };
+    arguments.steps.iter().map(known).collect()
 }
 
 fn targets(results: &Results, names: &[String]) -> Result<Vec<usize>, String> {

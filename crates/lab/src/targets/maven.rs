@@ -7,10 +7,11 @@
 //! Invariant: a library is used only if its checksum is the one in a lock file: the shipped one, or engines.lock.toml in the
 //! cache. Nothing is stored in the source tree; the cache is `$OUTCROP_CACHE`, or `outcrop` in the user's cache directory.
 
+use super::own_lock::OwnLock;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use std::fmt;
-use std::io::{Read, Write};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
@@ -84,7 +85,7 @@ pub fn locked_engines() -> Vec<LockedEngine> {
 /// # Errors
 /// If the file cannot be read.
 pub fn own_engines() -> Result<Vec<LockedEngine>, ReferenceError> {
-    read_own(&cache_dir()?)
+    own_lock(&cache_dir()?).rows()
 }
 
 /// The engines that packages of the system install.
@@ -115,30 +116,8 @@ pub fn obtain(name: &str, version: &str) -> Result<PathBuf, ReferenceError> {
 /// The user's own lock file, beside the libraries.
 const OWN_LOCK: &str = "engines.lock.toml";
 
-fn read_own(cache: &Path) -> Result<Vec<LockedEngine>, ReferenceError> {
-    #[derive(Default, Deserialize)]
-    struct Own {
-        #[serde(default)]
-        engine: Vec<LockedEngine>,
-    }
-    let path = cache.join(OWN_LOCK);
-    let text = match std::fs::read_to_string(&path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-        Err(error) => return Err(unavailable(format!("{}: {error}", path.display()))),
-    };
-    let own: Own = toml::from_str(&text)
-        .map_err(|error| unavailable(format!("{}: {}", path.display(), error.message())))?;
-    Ok(own.engine)
-}
-
-/// Adds `engine` to the user's own lock file, in one write.
-fn record_own(cache: &Path, engine: &LockedEngine) -> Result<(), ReferenceError> {
-    let path = cache.join(OWN_LOCK);
-    let row = toml::to_string(engine).expect("plain data serialises");
-    let failed = |error: std::io::Error| unavailable(format!("{}: {error}", path.display()));
-    let mut file = std::fs::OpenOptions::new().create(true).append(true).open(&path).map_err(failed)?;
-    file.write_all(format!("[[engine]]\n{row}\n").as_bytes()).map_err(failed)
+fn own_lock(cache: &Path) -> OwnLock {
+    OwnLock::new(cache, OWN_LOCK, "engine")
 }
 
 /// How RocksDB's releases are called: digits, with dots between.
@@ -179,8 +158,9 @@ impl Client {
         if let Some(engine) = shipped.iter().find(|engine| here(engine)) {
             return self.checked(engine, "the shipped lock file");
         }
-        if let Some(engine) = read_own(&self.cache)?.iter().find(|engine| here(engine)) {
-            return self.checked(engine, &self.cache.join(OWN_LOCK).display().to_string());
+        let own = own_lock(&self.cache);
+        if let Some(engine) = own.rows()?.iter().find(|engine| here(engine)) {
+            return self.checked(engine, &own.to_string());
         }
         if name == "rocksdb" && is_release(version) {
             return self.first(version);
@@ -236,7 +216,7 @@ impl Client {
                 member: member().to_string(),
                 sha256: checksum(&path)?,
             };
-            record_own(&self.cache, &engine)?;
+            own_lock(&self.cache).record(&engine)?;
             eprintln!("rocksdb@{version}: SHA-256 {}, recorded in {OWN_LOCK}", engine.sha256);
             return Ok(path);
         }
@@ -377,6 +357,7 @@ pub fn checksum(path: &Path) -> Result<String, ReferenceError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::io::Write;
 
     #[test]
     fn the_lock_file_names_every_engine_once() {
@@ -430,13 +411,13 @@ mod tests {
         publish(temp.path(), &small, b"one");
         let path = client.obtain("rocksdb", "8.6.7").unwrap();
         assert_eq!(std::fs::read(&path).unwrap(), b"one");
-        let own = read_own(&client.cache).unwrap();
+        let own = own_lock(&client.cache).rows::<LockedEngine>().unwrap();
         assert_eq!((own.len(), own[0].artifact.as_str()), (1, small.as_str()));
         assert_eq!(own[0].sha256, checksum(&path).unwrap());
         // Again: from the cache, and no second row.
         publish(temp.path(), &small, b"two");
         assert_eq!(client.obtain("rocksdb", "8.6.7").unwrap(), path);
-        assert_eq!(read_own(&client.cache).unwrap(), own);
+        assert_eq!(own_lock(&client.cache).rows::<LockedEngine>().unwrap(), own);
         // A damaged cache is filled anew, and what comes then is not what was recorded.
         std::fs::write(&path, b"damaged").unwrap();
         let error = client.obtain("rocksdb", "8.6.7").unwrap_err().to_string();
@@ -453,12 +434,15 @@ mod tests {
         // The client is content, but there is no jar; and then it is not content.
         let error = client.obtain("rocksdb", "8.6.6").unwrap_err().to_string();
         assert!(error.contains("mvn left no"), "{error}");
-        assert!(read_own(&client.cache).unwrap().is_empty());
+        assert!(own_lock(&client.cache).rows::<LockedEngine>().unwrap().is_empty());
         // Only the large artefact of old releases.
         std::fs::write(temp.path().join("plain"), "").unwrap();
         publish(temp.path(), &candidates("6.1.1")[1], b"old");
         client.obtain("rocksdb", "6.1.1").unwrap();
-        assert_eq!(read_own(&client.cache).unwrap()[0].artifact, "org.rocksdb:rocksdbjni:6.1.1");
+        assert_eq!(
+            own_lock(&client.cache).rows::<LockedEngine>().unwrap()[0].artifact,
+            "org.rocksdb:rocksdbjni:6.1.1"
+        );
         std::fs::write(client.cache.join(OWN_LOCK), "[[engine]]\nname = 1\n").unwrap();
         assert!(client.obtain("rocksdb", "6.1.1").unwrap_err().to_string().contains(OWN_LOCK));
     }

@@ -1,7 +1,7 @@
 //! One step of one target against another: the counters that moved with its throughput, every metric, processor time,
 //! of servers plans and waits, options.
 
-use crate::analysis::options_diff::differences;
+use crate::analysis::options_diff::{Difference, differences};
 use crate::analysis::results::Results;
 use crate::analysis::{cpu, plans, waits};
 use crate::probe::derive::METRICS;
@@ -67,14 +67,35 @@ pub fn explain(results: &Results, step: &str, target: usize, base: usize) -> Str
         ));
     }
     text.push_str(&server(results, step, target, base));
-    let differences = differences(results, base, target);
-    if !differences.is_empty() {
-        text.push_str("\noptions that differ\n");
-        for line in differences {
-            text.push_str(&uncut("  ", &line.to_string(), 6));
+    text.push_str(&options(&differences(results, base, target)));
+    text
+}
+
+/// So many options that only one of two has are listed: an engine of its own in a server has two hundred.
+const ALONE: usize = 12;
+
+/// Options that differ, those that only one has counted where they are many.
+fn options(differences: &[Difference]) -> String {
+    if differences.is_empty() {
+        return String::new();
+    }
+    let (both, alone): (Vec<_>, Vec<_>) = differences.iter().partition(|difference| difference.is_of_both());
+    let (base, target): (Vec<_>, Vec<_>) =
+        alone.into_iter().partition(|difference| difference.base.is_some());
+    let mut lines: Vec<String> = both.iter().map(ToString::to_string).collect();
+    for (whose, alone) in [("base", base), ("target", target)] {
+        match alone[..] {
+            [first, .., last] if alone.len() > ALONE => lines.push(format!(
+                "{} options that only the {whose} has, {} to {}: --json and the page Options have them",
+                alone.len(),
+                first.name,
+                last.name
+            )),
+            _ => lines.extend(alone.iter().map(ToString::to_string)),
         }
     }
-    text
+    let lines: String = lines.iter().map(|line| uncut("  ", line, 6)).collect();
+    format!("\noptions that differ\n{lines}")
 }
 
 /// The information that servers gave meanwhile: statements that the two execute otherwise, and what their connections waited for.
@@ -100,4 +121,33 @@ fn server(results: &Results, step: &str, target: usize, base: usize) -> String {
         let _ = write!(text, "\n{}", align(&rows));
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn options_that_only_one_has_are_counted_where_they_are_many() {
+        let option = |name: &str, base: Option<&str>, target: Option<&str>| Difference {
+            name: name.to_string(),
+            base: base.map(str::to_string),
+            target: target.map(str::to_string),
+        };
+        let mut all = vec![option("a", Some("1"), Some("2")), option("b", Some("3"), None)];
+        all.extend((10..50).map(|number| option(&format!("c{number}"), None, Some("x"))));
+        let text = options(&all);
+        let lines: Vec<&str> = text.trim().lines().collect();
+        assert_eq!(
+            lines[..3],
+            ["options that differ", "  a: 1 -> 2", "  b: 3, an option that only the base has"]
+        );
+        assert_eq!(
+            lines[3],
+            "  40 options that only the target has, c10 to c49: --json and the page Options"
+        );
+        assert_eq!((lines[4], lines.len()), ("      have them", 5));
+        assert_eq!(options(&all[..3]).lines().last(), Some("  c10: x, an option that only the target has"));
+        assert_eq!(options(&[]), "");
+    }
 }

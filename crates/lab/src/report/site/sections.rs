@@ -57,8 +57,8 @@ fn sentence(results: &Results, base: usize, table: &Table, target: usize) -> Str
     let parts: Vec<String> = [
         list(&format!("gets less QPS than {base} on"), Word::Regression),
         list(&format!("gets more QPS than {base} on"), Word::Improvement),
-        list("not decided on", Word::Unknown),
-        list("the same on", Word::Same),
+        list("is not decided on", Word::Unknown),
+        list("is the same on", Word::Same),
     ]
     .into_iter()
     .flatten()
@@ -203,6 +203,16 @@ pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
     }
 }
 
+/// A clause as a sentence of its own. Names of metrics stay as they are.
+fn as_sentence(clause: &str) -> String {
+    let first = clause.split(' ').next().unwrap_or_default();
+    let begin = match first.chars().all(char::is_alphabetic) {
+        true => clause[..1].to_uppercase() + &clause[1..],
+        false => clause.to_string(),
+    };
+    format!("{}.", begin.trim_end_matches('.'))
+}
+
 /// For each cell that was called, which costs moved with it, or that none did.
 pub(super) fn explanations(results: &Results, base: usize, table: &Table, here: &str) -> Markup {
     // On the page that stands alone the samples are further down.
@@ -222,10 +232,10 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table, here: 
                     plans::sentence(results, step, target, base),
                     waits::sentence(results, step, target, base),
                 ];
-                let all: Vec<String> =
-                    std::iter::once(explanation.sentence).chain(said.into_iter().flatten()).collect();
+                let clauses = std::iter::once(explanation.sentence).chain(said.into_iter().flatten());
+                let all: Vec<String> = clauses.map(|clause| as_sentence(&clause)).collect();
                 let samples = super::cpu::anchor(results, step, target);
-                found.push((step, results.labels().swap_remove(target), all.join("; "), samples));
+                found.push((step, results.labels().swap_remove(target), all.join(" "), samples));
             }
         }
     }
@@ -445,5 +455,19 @@ pub(super) fn hardware(results: &Results, base: usize) -> Markup {
 pub(super) fn cost(value: Option<f64>, relative: Option<f64>) -> Markup {
     html! {
         td { (value.map_or("NA".to_string(), amount)) @if let Some(ratio) = relative { small { (format!("x {ratio:.2}")) } } }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::as_sentence;
+
+    #[test]
+    fn clauses_become_sentences_and_metrics_keep_their_names() {
+        assert_eq!(
+            as_sentence("its connections were seen in Commit"),
+            "Its connections were seen in Commit."
+        );
+        assert_eq!(as_sentence("ops_sec 0.66x: more work."), "ops_sec 0.66x: more work.");
     }
 }
