@@ -23,7 +23,7 @@
 //! cargo xtask loom             the protocols between threads in every order of steps: models/
 //! cargo xtask miri [--seed N]  tests of the lock-free structures under Miri; needs nightly Rust
 //! cargo xtask memcheck         calls of the C API under valgrind's memcheck; RocksDB's own test of it, too
-//! cargo xtask sanitize address tests of the C API and the stress of it, compiled with AddressSanitizer
+//! cargo xtask sanitize address tests of the C API and the stress of it, compiled with AddressSanitizer; or with `thread`
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries
@@ -113,7 +113,8 @@ fn main() -> ExitCode {
             seed.parse().map_err(|_| format!("--seed {seed}: not a number")).and_then(interleavings::miri)
         }
         ["memcheck"] => memcheck::run(Install::IfMissing),
-        ["sanitize", "address"] => sanitize::address(Install::IfMissing),
+        ["sanitize", "address"] => sanitize::run(&sanitize::ADDRESS, Install::IfMissing),
+        ["sanitize", "thread"] => sanitize::run(&sanitize::THREAD, Install::IfMissing),
         ["fetch"] => fetch().map(|dir| println!("{}", dir.display())),
         ["pingpong", rest @ ..] => pingpong::run(rest),
         ["options", rest @ ..] => pingpong::options(rest),
