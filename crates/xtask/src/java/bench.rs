@@ -14,7 +14,7 @@ use std::path::Path;
 use std::process::Command;
 
 const PROGRAM: &str = include_str!("Bench.java");
-const JAR: &str = "org.rocksdb:rocksdbjni:11.8.1:linux64";
+const JAR: &str = "org.rocksdb:rocksdbjni:11.8.1";
 const TOOLS: [&str; 4] = [
     "org.openjdk.jmh:jmh-core:1.37",
     "org.openjdk.jmh:jmh-generator-annprocess:1.37",

@@ -4,6 +4,7 @@
 use super::project;
 use super::side::Side;
 use crate::java::place::Place;
+use crate::java::runs::check_library;
 use crate::sources::make_dir;
 use crate::{java, programs};
 use std::io::{BufRead as _, BufReader};
@@ -93,9 +94,9 @@ impl Job {
             "-XX:ActiveProcessorCount=2",
             "-XX:TieredStopAtLevel=1",
         ]);
-        if side == Side::Outcrop {
-            command.arg(format!("-Djava.library.path={}", self.natives.display()));
-        }
+        // Always said: by itself a JVM takes the path of cargo's programs.
+        let natives = side.natives(&self.natives).unwrap_or(place);
+        command.arg(format!("-Djava.library.path={}", natives.display()));
         command.arg(format!("-Djava.io.tmpdir={}", place.display()));
         command.args(["-cp", &self.class_path, "Job"]).args(arguments);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(file);
@@ -114,10 +115,7 @@ impl Job {
 
     fn ran_on(&self, side: Side, said: &[String]) -> Result<(), String> {
         let mapped = find(said, "@library").ok_or("the job does not say on which library it ran")?;
-        match Path::new(mapped).starts_with(&self.natives) == (side == Side::Outcrop) {
-            true => Ok(()),
-            false => Err(format!("the job ran on {mapped}")),
-        }
+        check_library(mapped, side.natives(&self.natives))
     }
 }
 

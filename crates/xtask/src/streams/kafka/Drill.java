@@ -58,7 +58,7 @@ public class Drill {
     this.words = words;
   }
 
-  /** Arguments: drill or measure, a directory, the library's directory or "-" for the jar's own, lines, different words. */
+  /** Arguments: drill or measure, a directory, the library's directory or an empty one for the jar's own, lines, different words. */
   public static void main(String[] arguments) throws Exception {
     boolean measure = arguments[0].equals("measure");
     Drill drill = new Drill(Path.of(arguments[1]), arguments[2], Integer.parseInt(arguments[4]));
@@ -336,9 +336,7 @@ public class Drill {
       log = directory.resolve(name + ".log").toFile();
       List<String> command = new ArrayList<>(List.of("java", "-Xmx256m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
           "-Dorg.slf4j.simpleLogger.defaultLogLevel=warn"));
-      if (!library.equals("-")) {
-        command.add("-Djava.library.path=" + library);
-      }
+      command.add("-Djava.library.path=" + library);
       command.addAll(List.of("-cp", System.getProperty("java.class.path"), "Instance", kafka, state.toString(), "" + replicas));
       process = new ProcessBuilder(command).redirectError(log).start();
       processes.add(process);
