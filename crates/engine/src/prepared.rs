@@ -20,6 +20,8 @@ use std::sync::Arc;
 #[derive(Debug, Default)]
 pub struct PreparedTransactions {
     waiting: BTreeMap<Vec<u8>, Prepared>,
+    /// One was prepared, now or in a WAL that was replayed.
+    any: bool,
 }
 
 #[derive(Debug)]
@@ -42,6 +44,12 @@ impl PreparedTransactions {
         self.waiting.is_empty()
     }
 
+    /// True if one was ever prepared here: a WAL may have a decision and an older one the transaction that it is about, and neither
+    /// is in a memtable. The MANIFEST has to say that both are done with before either goes.
+    pub fn has_any(&self) -> bool {
+        self.any
+    }
+
     /// The WAL that `name` is in, and its writes.
     pub fn get(&self, name: &[u8]) -> Option<(FileNumber, Arc<WriteBatch>)> {
         self.waiting.get(name).map(|prepared| (prepared.wal, prepared.writes.clone()))
@@ -49,6 +57,7 @@ impl PreparedTransactions {
 
     /// `name` was prepared in `wal`, by a transaction that goes on.
     pub fn add(&mut self, name: &[u8], wal: FileNumber, writes: Arc<WriteBatch>) {
+        self.any = true;
         let owned = self.waiting.get(name).is_none_or(|known| known.owned);
         self.waiting.insert(name.to_vec(), Prepared { wal, writes, owned });
     }
@@ -118,6 +127,7 @@ impl PreparedTransactions {
                 (Item::Write(record), None) => apply(record),
                 (Item::Marker(Marker::BeginPrepare), None) => preparing = Some(WriteBatch::new()),
                 (Item::Marker(Marker::EndPrepare(name)), Some(_)) => {
+                    self.any = true;
                     let writes = preparing.take().unwrap_or_default();
                     self.waiting
                         .insert(name.to_vec(), Prepared { wal, writes: Arc::new(writes), owned: false });
@@ -199,6 +209,7 @@ mod tests {
             (Some((20, b"1".into())), Some((21, b"2".into())))
         );
         assert_eq!((value(&memtable, "c"), value(&memtable, "d")), (None, None));
+        assert!(prepared.has_any() && !PreparedTransactions::default().has_any());
         assert_eq!(prepared.names().collect::<Vec<_>>(), [b"t3"]);
         assert_eq!(prepared.oldest_wal(), Some(FileNumber(9)));
     }

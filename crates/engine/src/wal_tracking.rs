@@ -5,7 +5,7 @@
 //! ```text
 //! a closed WAL is synced   -> WalAddition(number, bytes)      then: as before
 //! WALs are not needed      -> WalDeletion(first kept)         then: their files are removed or recycled
-//!                             MinLogNumberToKeep(first kept)
+//!                             MinLogNumberToKeep(first kept), of these and of prepared transactions
 //! a new MANIFEST           -> WalAddition of each still tracked, MinLogNumberToKeep
 //! ```
 //! Invariant: as in `outcrop_manifest::WalSet`: the deletion is durable before the file goes, and nothing is added that a
@@ -43,10 +43,13 @@ impl VersionSet {
         self.log_wals(&mut manifest, VersionEdit { wal_additions, ..VersionEdit::default() })
     }
 
-    /// Writes down that WALs below `needed` may go, if one of them is tracked, or the next one names its predecessor.
+    /// Writes down that WALs below `needed` may go, if one of them is tracked, or the next one names its predecessor, or something was
+    /// prepared: of two WALs that go the newer one may be gone and the older one not, be it to be recycled or by a loss of power, and a
+    /// transaction that was rolled back in the newer one would wait again.
     pub fn untrack_wals(&self, needed: FileNumber) -> Result<()> {
         let options = &self.ctx.options;
-        if !options.track_and_verify_wals_in_manifest && !options.track_and_verify_wals {
+        let tracks = options.track_and_verify_wals_in_manifest || options.track_and_verify_wals;
+        if !tracks && !self.state.lock().prepared.has_any() {
             return Ok(());
         }
         self.log_deletion(needed).map_err(|failure| self.report_unchanged(failure))
@@ -69,8 +72,8 @@ impl VersionSet {
         let wal_deletion = (options.track_and_verify_wals_in_manifest && manifest.wals.tracks_before(needed))
             .then_some(needed);
         // A column family that nothing was written to needs none of these, and the number of its own in the MANIFEST is older.
-        let min_log_number_to_keep =
-            (options.track_and_verify_wals && needed > manifest.wals_kept_from).then_some(needed);
+        let says_from = options.track_and_verify_wals || self.state.lock().prepared.has_any();
+        let min_log_number_to_keep = (says_from && needed > manifest.wals_kept_from).then_some(needed);
         if wal_deletion.is_none() && min_log_number_to_keep.is_none() {
             return Ok(());
         }

@@ -190,3 +190,29 @@ fn an_iterator_passes_by_what_the_batch_has_lost_since() {
     rows.next();
     assert_eq!(rows.key(), b"c");
 }
+
+#[test]
+fn a_transaction_that_was_rolled_back_does_not_wait_again_once_the_wal_that_says_so_is_gone() {
+    let env = Env::with_file_system(Arc::new(MemoryFs::new()));
+    // Of two obsolete WALs the older one stays, to be recycled.
+    let options = DbOptions { recycle_log_file_num: 1, ..creating() };
+    let db = open_with(&env, options.clone(), &["default", "old"]).unwrap();
+    let old = db.db().column_family("old").unwrap();
+    // It needs the first WAL: no flush of the other one tells the MANIFEST that this is done with.
+    db.put_cf(&old, "k", "v").unwrap();
+    let mut txn = prepared(&db, &synced(), "t");
+    let next_wal = || {
+        db.put("k", "v").unwrap();
+        db.db().flush().unwrap();
+    };
+    next_wal();
+    txn.rollback().unwrap();
+    next_wal();
+    db.db().drop_column_family(&old).unwrap();
+    db.db().wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+    drop((txn, old));
+    drop(db);
+    let db = open_with(&env, options, &["default"]).unwrap();
+    assert!(db.prepared_transactions().unwrap().is_empty());
+    assert!(!there(&db, "t"));
+}
