@@ -23,7 +23,8 @@
 //! cargo xtask loom             the protocols between threads in every order of steps: models/
 //! cargo xtask miri [--seed N]  tests of the lock-free structures under Miri; needs nightly Rust
 //! cargo xtask memcheck         calls of the C API under valgrind's memcheck; RocksDB's own test of it, too
-//! cargo xtask sanitize address tests of the C API and the stress of it, compiled with AddressSanitizer; or with `thread`
+//! cargo xtask sanitize address tests of the C API and the stress of it, compiled with AddressSanitizer
+//! cargo xtask sanitize thread  the same with ThreadSanitizer, and the standard library compiled along
 //! cargo xtask pingpong ...     Outcrop and RocksDB versions take turns on one directory
 //! cargo xtask fixtures         makes the databases of fixtures/made
 //! cargo xtask compatibility    writes docs/compatibility.md from trials with the real libraries

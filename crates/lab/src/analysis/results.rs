@@ -35,7 +35,7 @@ const COSTS: [&str; 11] = [
     "tlbmiss/o",
 ];
 
-/// So many steps are named whole where one is asked for that there is not.
+/// Where there are no more steps than these, a message about an unknown one names them all.
 const FEW: usize = 8;
 
 /// The columns in place of the first of [`COSTS`] where threads that do the counted operations are told from all others.

