@@ -89,12 +89,17 @@ impl Drop for OnJob {
     }
 }
 
+/// Whether the calling thread does a job of the database of `ctx`: a listener called, and nothing may wait for jobs.
+pub fn is_on_job(ctx: &Arc<DbContext>) -> bool {
+    WORKS_FOR.get() == Arc::as_ptr(ctx) as usize
+}
+
 /// Refuses what waits for the jobs of `ctx` to end, on a thread that does one of them: a listener called it.
 ///
 /// # Errors
 /// Busy.
 pub fn refuse_on_job(ctx: &Arc<DbContext>, what: &str) -> Result<()> {
-    if WORKS_FOR.get() != Arc::as_ptr(ctx) as usize {
+    if !is_on_job(ctx) {
         return Ok(());
     }
     let text = format!("{what} waits for jobs to end, and was called by a listener on the thread of one");

@@ -11,7 +11,7 @@ use crate::context::DbContext;
 use crate::event_log::LogEvent;
 use crate::events::table_files;
 use crate::info_log::{LogLevel, log_at, log_line};
-use crate::jobs::JobContext;
+use crate::jobs::{JobContext, OnJob, is_on_job};
 use crate::space::Removal;
 use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
@@ -26,21 +26,45 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-/// A removal of files that runs: a caller that waits for the end of background work waits for it.
-struct Purging<'d>(&'d VersionSet);
+/// A removal of files that runs: a caller that waits for the end of background work waits for it. It is a job, whichever thread does
+/// it: a listener that it calls cannot wait for it.
+struct Purging<'d> {
+    versions: &'d VersionSet,
+    number: u64,
+    _on_job: OnJob,
+}
 
 impl<'d> Purging<'d> {
-    fn new(versions: &'d VersionSet) -> Purging<'d> {
-        versions.state.lock().purges += 1;
-        Purging(versions)
+    fn new(jobs: &'d JobContext) -> Purging<'d> {
+        let versions = &jobs.versions;
+        let mut state = versions.state.lock();
+        let number = state.next_purge;
+        state.next_purge += 1;
+        state.purges.insert(number);
+        drop(state);
+        Purging { versions, number, _on_job: OnJob::of(&jobs.ctx) }
     }
 }
 
 impl Drop for Purging<'_> {
     fn drop(&mut self) {
-        let mut state = self.0.state.lock();
-        state.purges -= 1;
-        self.0.state_changed.notify_all();
+        let mut state = self.versions.state.lock();
+        state.purges.remove(&self.number);
+        self.versions.state_changed.notify_all();
+    }
+}
+
+/// As [`purge_obsolete_files`], for a caller that may look afterwards which files there are: those that another thread is removing are
+/// gone, too. A listener on the thread of a job does not wait.
+pub fn purge_obsolete_files_now(jobs: &JobContext) {
+    purge_obsolete_files(jobs);
+    if is_on_job(&jobs.ctx) {
+        return;
+    }
+    let mut state = jobs.versions.state.lock();
+    let later = state.next_purge;
+    while state.purges.first().is_some_and(|number| *number < later) {
+        jobs.versions.state_changed.wait(&mut state);
     }
 }
 
@@ -58,7 +82,7 @@ pub fn purge_obsolete_files(jobs: &JobContext) {
         return;
     }
     let background = &jobs.ctx.background;
-    let _purging = Purging::new(&jobs.versions);
+    let _purging = Purging::new(jobs);
     let retired: Vec<_> = {
         let mut state = jobs.versions.state.lock();
         let retired = state.column_families.values_mut().flat_map(|cf| std::mem::take(&mut cf.retired));

@@ -324,8 +324,10 @@ pub struct DbState {
     pub deletion_holds: usize,
     /// Obsolete files may have become deletable.
     pub purge_wanted: bool,
-    /// Removals of obsolete files that run.
-    pub purges: usize,
+    /// Removals of obsolete files that run, each by its number.
+    pub purges: BTreeSet<u64>,
+    /// The number of the next one.
+    pub next_purge: u64,
 }
 
 impl DbState {
@@ -357,7 +359,8 @@ impl DbState {
             deletions_disabled: 0,
             deletion_holds: 0,
             purge_wanted: false,
-            purges: 0,
+            purges: BTreeSet::new(),
+            next_purge: 0,
         }
     }
 

@@ -12,7 +12,7 @@ use crate::column_family::ColumnFamilyHandle;
 use crate::events::compaction::told_to_caller;
 use crate::events::info::CompactionJobInfo;
 use crate::jobs::{JobContext, OnJob};
-use crate::obsolete_files::purge_obsolete_files;
+use crate::obsolete_files::{purge_obsolete_files, purge_obsolete_files_now};
 use crate::paths;
 use crate::state::CfState;
 use outcrop_base::keys::user_key;
@@ -133,7 +133,7 @@ pub fn delete_files_in_ranges(
     installed?;
     // Held, they would stay.
     drop(taken);
-    purge_obsolete_files(jobs);
+    purge_obsolete_files_now(jobs);
     Ok(())
 }
 

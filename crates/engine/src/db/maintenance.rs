@@ -15,7 +15,7 @@ use crate::features::updates::{self, UpdatesSince};
 use crate::features::waiting::{self, Wait, WaitForCompactOptions};
 use crate::features::wal_files::{self, WalFile};
 use crate::jobs::{OnJob, refuse_on_job};
-use crate::obsolete_files::purge_obsolete_files;
+use crate::obsolete_files::purge_obsolete_files_now;
 use crate::options_file;
 use crate::properties;
 use crate::property_maps;
@@ -596,11 +596,11 @@ impl Db {
         self.core.versions.state_changed.notify_all();
     }
 
-    /// Undoes one [`Db::disable_file_deletions`].
+    /// Undoes one [`Db::disable_file_deletions`]. After the last one, files that were obsolete are gone on return.
     pub fn enable_file_deletions(&self) {
         let mut state = self.core.versions.state.lock();
         state.deletions_disabled = state.deletions_disabled.saturating_sub(1);
         drop(state);
-        purge_obsolete_files(&self.core.jobs);
+        purge_obsolete_files_now(&self.core.jobs);
     }
 }

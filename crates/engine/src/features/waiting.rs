@@ -62,7 +62,7 @@ pub fn wait_for_compact(core: &Core, options: &WaitForCompactOptions) -> Result<
         core.commit.flush(&ids, FlushReason::ManualFlush, false)?;
     }
     let mut state = core.versions.state.lock();
-    let removes_files = |state: &DbState| state.purges > 0 || may_purge(&core.ctx, state);
+    let removes_files = |state: &DbState| !state.purges.is_empty() || may_purge(&core.ctx, state);
     if removes_files(&state) {
         core.versions.wake(&mut state);
     }

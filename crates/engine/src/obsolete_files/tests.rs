@@ -237,3 +237,25 @@ fn a_leftover_that_cannot_be_removed_is_no_reason_not_to_open() {
     assert_eq!(parts.files(".trash"), ["1.sst.trash"]);
     assert_eq!(lines.with("could not take care of 1.sst.trash").len(), 1);
 }
+
+#[test]
+fn a_caller_waits_for_files_that_another_thread_is_removing() {
+    let parts = no_recycling();
+    let removed = std::sync::atomic::AtomicBool::new(false);
+    let other = Purging::new(&parts.jobs);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            purge_obsolete_files_now(&parts.jobs);
+            assert!(removed.load(Ordering::SeqCst));
+        });
+        // The caller has removed what it found, which is nothing, and waits, or is about to.
+        while parts.versions.state.lock().next_purge < 2 {
+            std::thread::yield_now();
+        }
+        removed.store(true, Ordering::SeqCst);
+        drop(other);
+    });
+    // One that a listener makes on the thread of a removal would wait for itself.
+    let _own = Purging::new(&parts.jobs);
+    purge_obsolete_files_now(&parts.jobs);
+}
