@@ -11,8 +11,8 @@
 use crate::packages::{self, Install};
 use crate::{
     bindings, browser, c_test, cargo, dist, doc, examples, fetch, fuzz, instructions, interleavings, java,
-    ldb_test, pingpong, programs, python, root, scripts, simulate, sources, sql, streams, style, test, timed,
-    tree_seed,
+    ldb_test, pingpong, programs, python, root, scripts, simulate, sources, spent, sql, streams, style, test,
+    timed, tree_seed,
 };
 use std::path::Path;
 use std::process::Command;
@@ -116,7 +116,9 @@ pub fn step(name: &str, install: Install) -> Result<(), String> {
         let names: Vec<_> = STEPS.iter().map(|step| step.name).collect();
         return Err(format!("{name}: no such step; there are {}", names.join(", ")));
     };
-    (step.run)(install)
+    let outcome = (step.run)(install);
+    eprintln!("== {name}: {:.1} s of processors", spent::seconds());
+    outcome
 }
 
 /// Runs `run` for each name, `at_once` at a time, in order; none begins after one that failed.

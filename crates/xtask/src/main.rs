@@ -78,6 +78,7 @@ mod scripts;
 mod sentences;
 mod simulate;
 mod sources;
+mod spent;
 mod sql;
 mod streams;
 mod tidy;
@@ -209,12 +210,13 @@ pub fn tree_seed() -> Result<u32, String> {
         .ok_or_else(|| format!("git rev-parse HEAD^{{tree}} gave {hash:?}: is this a git checkout?"))
 }
 
-/// Runs `run`, and says how long it took.
+/// Runs `run`, and says how long it took, and how much of the processors.
 fn timed(name: &str, run: impl FnOnce() -> Result<(), String>) -> Result<(), String> {
     eprintln!("== {name}");
-    let start = Instant::now();
+    let (start, before) = (Instant::now(), spent::seconds());
     run()?;
-    eprintln!("== {name}: {:.1} s", start.elapsed().as_secs_f64());
+    let worked = spent::seconds() - before;
+    eprintln!("== {name}: {:.1} s, {worked:.1} s of processors", start.elapsed().as_secs_f64());
     Ok(())
 }
 
@@ -224,7 +226,11 @@ fn cargo(arguments: &[&str], references: Option<&Path>) -> Result<(), String> {
 
 fn test(references: Option<&Path>, browser: Option<&Path>) -> Result<(), String> {
     let places = [("OUTCROP_REFERENCE_DIR", references), ("OUTCROP_BROWSER", browser)];
-    watched::run(&mut cargo_command(&["test", "--workspace"], &places))
+    let mut command = cargo_command(&["test", "--workspace"], &places);
+    // Half of the time of a test goes into waiting: for devices, for timers, for processes that it starts.
+    let processors = std::thread::available_parallelism().map_or(1, usize::from);
+    command.env("RUST_TEST_THREADS", (2 * processors).to_string());
+    watched::run(&mut command)
 }
 
 /// Runs cargo; what is not there is not in its environment either.

@@ -41,12 +41,17 @@ pub fn make_growth_present(sizes: &Sizes, step: &PlannedStep) {
     }
 }
 
+/// Memory of a process beside its block cache: code, and memtables and filters, which are no larger than the data.
+fn beside_cache(sizes: &Sizes) -> u64 {
+    const CODE: u64 = 32 << 20;
+    const MOST: u64 = 256 << 20;
+    (CODE + sizes.data_bytes()).min(MOST)
+}
+
 /// Bytes that a step will probably add while the process has `resident`.
 fn growth(sizes: &Sizes, step: &PlannedStep, resident: u64) -> u64 {
-    /// Memory of a process beside its block cache: memtables, filters, code.
-    const BESIDE: u64 = 256 << 20;
     let data = sizes.data_bytes();
-    let process = ((sizes.cache as u64).min(data) + BESIDE).saturating_sub(resident);
+    let process = ((sizes.cache as u64).min(data) + beside_cache(sizes)).saturating_sub(resident);
     // Files that are written stay in the page cache.
     let files = if step.writes() { data } else { 0 };
     process + files
@@ -54,7 +59,11 @@ fn growth(sizes: &Sizes, step: &PlannedStep, resident: u64) -> u64 {
 
 /// Memory of sessions that run side by side: their caches and memtables, and their files in the page cache.
 pub fn of_sessions(sizes: &Sizes, sessions: usize) -> u64 {
-    (sizes.cache as u64 + 2 * sizes.data_bytes()) * sessions as u64
+    /// So often the cache may hold what the database has: in blocks of tables that compactions have replaced, too.
+    const GENERATIONS: u64 = 4;
+    let data = sizes.data_bytes();
+    let cache = (sizes.cache as u64).min(GENERATIONS * data);
+    (cache + beside_cache(sizes) + 2 * data) * sessions as u64
 }
 
 /// Seconds that it probably takes to make that present. Memory that steps add later is there still, and takes
@@ -107,5 +116,19 @@ mod tests {
         assert!(growth(&read_sizes, &read, 0) >= data);
         assert_eq!(growth(&read_sizes, &read, 2 * data + (256 << 20)), 0);
         assert_eq!(growth(&write_sizes, &write, 2 * data + (256 << 20)), data);
+    }
+
+    #[test]
+    fn a_small_database_does_not_ask_for_the_memory_of_a_large_cache() {
+        let sizes = |keys: u64| {
+            let text = format!(
+                "title = 't'\nsteps = ['fillseq']\n[workload]\nkind = 'byrx'\nkeys = {keys}\ncache = 8589934592\n\
+                 [[target]]\nengine = 'outcrop'\n"
+            );
+            crate::experiment::parse("t.toml", &text).unwrap().sizes(8 << 30, 4)
+        };
+        let (small, large) = (sizes(2000), sizes(100_000_000));
+        assert!(of_sessions(&small, 1) < CHUNK as u64, "{}", of_sessions(&small, 1));
+        assert_eq!(of_sessions(&large, 2), 2 * ((8 << 30) + (256 << 20) + 2 * large.data_bytes()));
     }
 }
