@@ -219,12 +219,17 @@ impl Scale {
                 let smallest = with(rounds(row), fewer_keys, least_seconds).estimate().seconds;
                 least = least.min(smallest);
                 if smallest <= budget {
-                    // The estimate is linear in the seconds of a step.
+                    // The estimate is linear in the seconds of a step, but for the pauses between slices.
                     let slope =
                         with(rounds(row), fewer_keys, least_seconds + 1.0).estimate().seconds - smallest;
                     let longest = least_seconds + (budget - smallest) / slope.max(1e-9);
-                    let chosen = ((longest * 10.0).floor() / 10.0).clamp(least_seconds, seconds);
-                    *plan = with(rounds(row), fewer_keys, chosen);
+                    let mut tenths = (longest.min(seconds) * 10.0).floor();
+                    let chosen = |tenths: f64| (tenths / 10.0).clamp(least_seconds, seconds);
+                    let fits = |seconds| with(rounds(row), fewer_keys, seconds).estimate().seconds <= budget;
+                    while chosen(tenths) > least_seconds && !fits(chosen(tenths)) {
+                        tenths -= 1.0;
+                    }
+                    *plan = with(rounds(row), fewer_keys, chosen(tenths));
                     let kept = plan.rounds;
                     plan.blocks.truncate(kept.max(1));
                     return Ok(());
