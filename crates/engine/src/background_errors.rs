@@ -15,6 +15,7 @@
 //!
 //! Source: RocksDB `db/error_handler.cc`, the maps at its top and `SetBGError`.
 
+use crate::events::reasons::BackgroundErrorReason;
 use outcrop_base::{Error, ErrorKind};
 use std::time::Duration;
 
@@ -42,8 +43,20 @@ pub enum Severity {
     Unrecoverable,
 }
 
+impl From<Reason> for BackgroundErrorReason {
+    fn from(reason: Reason) -> BackgroundErrorReason {
+        match reason {
+            Reason::Flush => BackgroundErrorReason::Flush,
+            Reason::Compaction => BackgroundErrorReason::Compaction,
+            Reason::Write => BackgroundErrorReason::MemTable,
+        }
+    }
+}
+
 /// An error that stops writes, and what is left to tell of it.
 pub struct StoppedWrites {
+    /// Where it was met.
+    pub reason: BackgroundErrorReason,
     /// The error.
     pub error: Error,
     /// Listeners were not told of it.
@@ -86,14 +99,23 @@ pub struct AutoResume {
     pub for_space: bool,
     /// It is being tried.
     pub running: bool,
+    /// Where the error was met.
+    pub reason: BackgroundErrorReason,
+    /// Listeners know that it is tried.
+    pub told: bool,
 }
 
 impl AutoResume {
     /// For an error that was met at `now`: the first attempt is at once. `None` if `max_attempts` are none.
-    pub fn first(error: &Error, now: u64, max_attempts: i32) -> Option<AutoResume> {
+    pub fn first(
+        reason: BackgroundErrorReason,
+        error: &Error,
+        now: u64,
+        max_attempts: i32,
+    ) -> Option<AutoResume> {
         let attempts = u32::try_from(max_attempts).ok().filter(|attempts| *attempts > 0)?;
         let for_space = is_about_space(error);
-        Some(AutoResume { due_nanos: now, attempts, for_space, running: false })
+        Some(AutoResume { due_nanos: now, attempts, for_space, running: false, reason, told: false })
     }
 
     /// After an attempt that ended with `error` at `now`. `None` if it was the last.
@@ -110,6 +132,7 @@ impl AutoResume {
             attempts,
             for_space,
             running: false,
+            ..self
         })
     }
 
@@ -178,13 +201,15 @@ mod tests {
 
     #[test]
     fn attempts_are_counted_but_not_while_space_is_short() {
-        assert_eq!(AutoResume::first(&io(5), 7, 0), None);
-        let first = AutoResume::first(&io(5), 7, 2).unwrap();
+        assert_eq!(AutoResume::first(BackgroundErrorReason::Flush, &io(5), 7, 0), None);
+        let first = AutoResume::first(BackgroundErrorReason::Flush, &io(5), 7, 2).unwrap();
+        let first = AutoResume { told: true, ..first };
         assert_eq!((first.due_nanos, first.attempts, first.for_space), (7, 2, false));
         let second = first.next(&io(28), 10, 3).unwrap();
         assert_eq!((second.due_nanos, second.attempts, second.for_space), (5_000_000_010, 2, true));
         let third = second.next(&io(5), 20, 3).unwrap();
         assert_eq!((third.due_nanos, third.attempts, third.for_space), (3020, 1, false));
+        assert_eq!((third.reason, third.told), (BackgroundErrorReason::Flush, true), "once for all attempts");
         assert_eq!(third.next(&io(5), 30, 3), None);
     }
 }

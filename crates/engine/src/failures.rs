@@ -32,24 +32,25 @@ impl VersionSet {
 
     /// The same where not the WAL met it. Listeners are told, and cannot take it away: the tail of the file is unknown.
     fn fail_writes_of(&self, reason: BackgroundErrorReason, error: Error) -> Error {
-        let stopped = self.stop_writes_untold(error);
-        self.tell_stopped(reason, stopped)
+        let stopped = self.stop_writes_untold(reason, error);
+        self.tell_stopped(stopped)
     }
 
     /// Latches `error`, which listeners are yet to be told of with [`VersionSet::tell_stopped`]: a lock is held that they may need.
-    pub fn stop_writes_untold(&self, error: Error) -> StoppedWrites {
+    pub fn stop_writes_untold(&self, reason: BackgroundErrorReason, error: Error) -> StoppedWrites {
         let severity = severity(Reason::Write, &error, self.ctx.options.paranoid_checks);
         let is_new = self.ctx.listens() && self.note_told(&error);
-        let latched = severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, &error);
+        let latched =
+            severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, reason, &error);
         if latched {
             self.count_error(severity, &error);
         }
-        StoppedWrites { error, is_new, latched: latched.then_some(severity) }
+        StoppedWrites { reason, error, is_new, latched: latched.then_some(severity) }
     }
 
     /// Tells LOG and listeners what stopped writes.
-    pub fn tell_stopped(&self, reason: BackgroundErrorReason, stopped: StoppedWrites) -> Error {
-        let StoppedWrites { error, is_new, latched } = stopped;
+    pub fn tell_stopped(&self, stopped: StoppedWrites) -> Error {
+        let StoppedWrites { reason, error, is_new, latched } = stopped;
         if let Some(severity) = latched {
             self.note_stopped(severity, &error);
         }
@@ -89,7 +90,7 @@ impl VersionSet {
         if !counted {
             self.count_error(severity, error);
         }
-        self.stop_writes(severity, error);
+        self.stop_writes(severity, reason.into(), error);
         Some(severity)
     }
 
@@ -110,18 +111,13 @@ impl VersionSet {
         if !self.ctx.listens() || self.state.lock().told_errors.iter().any(told) {
             return false;
         }
-        let reason = match reason {
-            Reason::Flush => BackgroundErrorReason::Flush,
-            Reason::Compaction => BackgroundErrorReason::Compaction,
-            Reason::Write => BackgroundErrorReason::MemTable,
-        };
         let mut status = Some(error.clone());
-        self.ctx.tell(Event::BackgroundError(reason, &mut status));
+        self.ctx.tell(Event::BackgroundError(reason.into(), &mut status));
         status.is_none()
     }
 
-    fn stop_writes(&self, severity: Severity, error: &Error) {
-        if severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, error) {
+    fn stop_writes(&self, severity: Severity, reason: BackgroundErrorReason, error: &Error) {
+        if severity > Severity::Soft && self.latch(&mut self.state.lock(), severity, reason, error) {
             self.note_stopped(severity, error);
         }
     }
@@ -145,11 +141,17 @@ impl VersionSet {
     /// Stops writes with what [`VersionSet::space_error`] gave.
     pub fn stop_writes_without_space(&self, state: &mut DbState, error: &Error) {
         state.background_errors += 1;
-        self.latch(state, Severity::Hard, error);
+        self.latch(state, Severity::Hard, BackgroundErrorReason::Flush, error);
     }
 
     /// Makes `error` the background error, if there is none as bad. Writers waiting for room are let go.
-    fn latch(&self, state: &mut DbState, severity: Severity, error: &Error) -> bool {
+    fn latch(
+        &self,
+        state: &mut DbState,
+        severity: Severity,
+        reason: BackgroundErrorReason,
+        error: &Error,
+    ) -> bool {
         self.refuse_writes(true);
         self.state_changed.notify_all();
         if state.background_error.is_some() && state.severity.is_none_or(|held| held >= severity) {
@@ -165,7 +167,7 @@ impl VersionSet {
             let now = self.ctx.env.clock.monotonic_nanos();
             let attempts = self.ctx.options.max_bgerror_resume_count;
             if state.auto_resume.is_none() {
-                state.auto_resume = AutoResume::first(error, now, attempts);
+                state.auto_resume = AutoResume::first(reason, error, now, attempts);
                 let planned = u64::from(state.auto_resume.is_some());
                 Watch::from(&self.ctx.monitor.begin()).count(Ticker::ErrorHandlerAutoresumeCount, planned);
             }

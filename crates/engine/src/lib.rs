@@ -182,9 +182,10 @@ pub use compaction::manual_request::{
 pub use compaction::requests::{CompactFilesOptions, RangeEnd, UserKeyRange};
 pub use db::Db;
 pub use events::info::{
-    BlobFileAdditionInfo, BlobFileGarbageInfo, CompactionFileInfo, CompactionJobInfo, CompactionJobStats,
-    ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo, TableFileCreationInfo,
-    TableFileCreationStartedInfo, TableFileDeletionInfo, WriteStallInfo,
+    BackgroundErrorRecoveryInfo, BlobFileAdditionInfo, BlobFileGarbageInfo, CompactionFileInfo,
+    CompactionJobInfo, CompactionJobStats, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo,
+    SubcompactionJobInfo, TableFileCreationInfo, TableFileCreationStartedInfo, TableFileDeletionInfo,
+    WriteStallInfo,
 };
 pub use events::reasons::{BackgroundErrorReason, CompactionReason, FlushReason, TableFileCreationReason};
 pub use features::export_import::{ExportedColumnFamily, ExportedFile, ImportColumnFamilyOptions};

@@ -7,8 +7,9 @@
 use crate::core::Core;
 use crate::db::Db;
 use crate::events::info::{
-    CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
-    TableFileCreationInfo, TableFileCreationStartedInfo, TableFileDeletionInfo, WriteStallInfo,
+    BackgroundErrorRecoveryInfo, CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo,
+    SubcompactionJobInfo, TableFileCreationInfo, TableFileCreationStartedInfo, TableFileDeletionInfo,
+    WriteStallInfo,
 };
 use crate::events::reasons::BackgroundErrorReason;
 use crate::events::{Event, EventSink};
@@ -25,7 +26,7 @@ use std::sync::{Arc, Weak};
 ///
 /// | callback | the line of writers |
 /// |---|---|
-/// | compactions and their parts, ingested files, removed tables, damage | free |
+/// | compactions and their parts, ingested files, removed tables, damage, begin and end of recovery | free |
 /// | flushes, and tables as they are written | free, or held by a caller that waits for this flush: a checkpoint, a backup or another freeze of the files that flushes first, an ingestion over keys in memory, [`Db::resume`] and the attempts to resume |
 /// | [`EventListener::memtable_sealed`] | held |
 /// | [`EventListener::stall_conditions_changed`], [`EventListener::background_error`] | as of flushes where a flush or a compaction ends, mostly held elsewhere: in writes, syncs, ingestions, attempts to resume |
@@ -121,6 +122,26 @@ pub trait EventListener: Send + Sync {
         let _ = (reason, status);
     }
 
+    /// Writes have stopped with `error`, and the database is about to try to resume by itself, at once and then as often as
+    /// `max_bgerror_resume_count` says. Called before the first attempt, on the thread that makes it. If `auto_recovery` is set to false, no
+    /// attempt is made: writes are refused until [`Db::resume`]. Not called for errors from which the database does not resume by itself.
+    fn error_recovery_begin(
+        &self,
+        db: &Arc<Db>,
+        reason: BackgroundErrorReason,
+        error: &Error,
+        auto_recovery: &mut bool,
+    ) {
+        let _ = (db, reason, error, auto_recovery);
+    }
+
+    /// The database has resumed, by itself or by [`Db::resume`], and takes writes; or it makes no more attempts by itself, and
+    /// `new_bg_error` says with what writes are refused. On the thread that resumed or tried to. An attempt that fails and is not the last is
+    /// not told, nor is a [`Db::resume`] that fails: its caller has the error.
+    fn error_recovery_end(&self, db: &Arc<Db>, recovery: &BackgroundErrorRecoveryInfo) {
+        let _ = (db, recovery);
+    }
+
     /// Writers of a column family are held back otherwise than before. Often with the line of writers held: see above.
     fn stall_conditions_changed(&self, stall: &WriteStallInfo) {
         let _ = stall;
@@ -187,6 +208,10 @@ fn call(listener: &dyn EventListener, db: &Arc<Db>, event: &mut Event<'_>) {
         Event::TableFileDeleted(info) => listener.table_file_deleted(info),
         Event::FileIngested(info) => listener.external_file_ingested(db, info),
         Event::BackgroundError(reason, status) => listener.background_error(*reason, status),
+        Event::ErrorRecoveryBegin(reason, error, auto) => {
+            listener.error_recovery_begin(db, *reason, error, auto);
+        }
+        Event::ErrorRecoveryEnd(info) => listener.error_recovery_end(db, info),
         Event::StallChanged(info) => listener.stall_conditions_changed(info),
         Event::MemTableSealed(info) => listener.memtable_sealed(info),
         Event::DamageFound(info) => listener.damage_found(db, info),

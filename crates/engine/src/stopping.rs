@@ -9,6 +9,8 @@
 
 use crate::background_errors::{AutoResume, Severity};
 use crate::core::Core;
+use crate::events::Event;
+use crate::events::info::BackgroundErrorRecoveryInfo;
 use crate::events::reasons::FlushReason;
 use crate::info_log::{LogLevel, log_at, log_line};
 use crate::obsolete_files::{drop_kept_wals, purge_obsolete_files, remove_doubtful_outputs};
@@ -75,13 +77,14 @@ fn flush_unlogged(core: &Core) -> Result<()> {
 
 /// Tries to resume, and plans the next attempt if it fails.
 pub fn resume_by_itself(core: &Core) {
-    let Some(plan) = core.versions.state.lock().auto_resume else { return };
+    let Some((plan, failed)) = begin_to_resume(core) else { return };
     let has_space = !plan.for_space || core.versions.has_space(core.versions.bytes_to_resume());
     let resumed = if has_space { Some(resume(core)) } else { None };
+    let went_well = matches!(resumed, Some(Ok(())));
     let watching = core.ctx.monitor.begin();
     let watch = Watch::from(&watching);
     watch.count(Ticker::ErrorHandlerAutoresumeRetryTotalCount, u64::from(resumed.is_some()));
-    watch.count(Ticker::ErrorHandlerAutoresumeSuccessCount, u64::from(matches!(resumed, Some(Ok(())))));
+    watch.count(Ticker::ErrorHandlerAutoresumeSuccessCount, u64::from(went_well));
     if let Some(Err(error)) = &resumed {
         log_at!(core.ctx, LogLevel::Error, "resuming failed: {error}");
     }
@@ -96,13 +99,53 @@ pub fn resume_by_itself(core: &Core) {
         (Some(error), Some(Err(_))) => plan.next(&error, now, interval),
         // It went well, and then something else failed.
         (Some(error), Some(Ok(()))) => {
-            AutoResume::first(&error, now.saturating_add(interval.saturating_mul(1000)), i32::MAX)
+            let due = now.saturating_add(interval.saturating_mul(1000));
+            AutoResume::first(plan.reason, &error, due, i32::MAX)
         }
     };
     core.versions.plan_retry(&mut state);
     if state.auto_resume.is_none() {
         // A thread that waits for it may look again.
         core.versions.state_changed.notify_all();
+        let left = state.background_error.clone();
+        drop(state);
+        if let Some(left) = left.filter(|_| !went_well) {
+            tell_end(core, failed, Some(left));
+        }
+    }
+}
+
+/// The attempt that is to be made and the error that it is about. `None` if a listener does not want the database to resume by itself.
+fn begin_to_resume(core: &Core) -> Option<(AutoResume, Error)> {
+    let (plan, error) = {
+        let state = core.versions.state.lock();
+        (state.auto_resume?, state.background_error.clone()?)
+    };
+    if plan.told || !core.ctx.listens() {
+        return Some((plan, error));
+    }
+    let mut wanted = true;
+    core.ctx.tell(Event::ErrorRecoveryBegin(plan.reason, &error, &mut wanted));
+    let mut state = core.versions.state.lock();
+    if wanted {
+        // Nothing if a worse error has come meanwhile: then there is no attempt.
+        let plan = state.auto_resume.as_mut()?;
+        plan.told = true;
+        return Some((*plan, error));
+    }
+    state.auto_resume = None;
+    core.versions.plan_retry(&mut state);
+    core.versions.state_changed.notify_all();
+    drop(state);
+    log_line!(core.ctx, "a listener leaves it to the application to resume");
+    None
+}
+
+/// Listeners are told that the database has resumed from `old`, or has `left` and tries no more.
+fn tell_end(core: &Core, old: Error, left: Option<Error>) {
+    if core.ctx.listens() {
+        let info = BackgroundErrorRecoveryInfo { old_bg_error: old, new_bg_error: left };
+        core.ctx.tell(Event::ErrorRecoveryEnd(&info));
     }
 }
 
@@ -112,19 +155,19 @@ pub fn resume(core: &Core) -> Result<()> {
     quarantine::release_all(&core.versions);
     core.versions.wait_for_failed_jobs();
     let mut writing = core.commit.exclude_writers();
-    {
+    let error = {
         let mut state = core.versions.state.lock();
         // The jobs that met them have ended.
         state.told_errors.clear();
-        match &state.background_error {
-            None => return Ok(()),
-            Some(error) if state.severity == Some(Severity::Unrecoverable) => return Err(error.clone()),
-            Some(_) => {}
+        let Some(error) = state.background_error.clone() else { return Ok(()) };
+        if state.severity == Some(Severity::Unrecoverable) {
+            return Err(error);
         }
         if state.shutting_down {
             return Err(Error::new(ErrorKind::ShutdownInProgress, "resume"));
         }
-    }
+        error
+    };
     let resumed = start_anew(core, &mut writing);
     {
         let mut state = core.versions.state.lock();
@@ -139,7 +182,9 @@ pub fn resume(core: &Core) -> Result<()> {
         }
         core.versions.refuse_writes(false);
     }
+    drop(writing);
     log_line!(core.ctx, "resumed");
+    tell_end(core, error, None);
     Ok(())
 }
 

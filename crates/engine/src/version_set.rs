@@ -176,16 +176,14 @@ impl VersionSet {
     /// cleared after that. Were it latched later, it would stop a database that has resumed.
     pub fn manifest_failed(&self, manifest: &Manifest, error: Error) -> Unchanged {
         debug_assert!(manifest.failed.is_some());
-        Unchanged::ManifestFailed(self.stop_writes_untold(error))
+        Unchanged::ManifestFailed(self.stop_writes_untold(BackgroundErrorReason::ManifestWrite, error))
     }
 
     /// Tells listeners and LOG if the MANIFEST failed: the caller has unlocked it, as they may call the database.
     pub fn report_unchanged(&self, failure: Unchanged) -> Error {
         match failure {
             Unchanged::Refused(error) => error,
-            Unchanged::ManifestFailed(stopped) => {
-                self.tell_stopped(BackgroundErrorReason::ManifestWrite, stopped)
-            }
+            Unchanged::ManifestFailed(stopped) => self.tell_stopped(stopped),
         }
     }
 

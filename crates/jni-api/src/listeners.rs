@@ -11,9 +11,9 @@ use crate::status::Status;
 use crate::tables;
 use jni_sys::{jlong, jobject, jvalue};
 use outcrop::{
-    BackgroundErrorReason, CompactionJobInfo, Db, Error, EventListener, ExternalFileIngestionInfo,
-    FlushJobInfo, MemTableInfo, StallCondition, TableFileCreationInfo, TableFileCreationStartedInfo,
-    TableFileDeletionInfo, WriteStallInfo,
+    BackgroundErrorReason, BackgroundErrorRecoveryInfo, CompactionJobInfo, Db, Error, EventListener,
+    ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, StallCondition, TableFileCreationInfo,
+    TableFileCreationStartedInfo, TableFileDeletionInfo, WriteStallInfo,
 };
 use outcrop_capi::{rocksdb_compactionjobinfo_t, rocksdb_options_t};
 use std::ffi::CStr;
@@ -37,12 +37,12 @@ const TABLE_STARTED: Callback =
     (6, c"onTableFileCreationStarted", c"(Lorg/rocksdb/TableFileCreationBriefInfo;)V");
 const STALL_CHANGED: Callback = (11, c"onStallConditionsChanged", c"(Lorg/rocksdb/WriteStallInfo;)V");
 
-/// Callbacks that the engine has no event for.
-const WITHOUT_EVENT: [Callback; 3] = [
-    (8, c"onColumnFamilyHandleDeletionStarted", c"(Lorg/rocksdb/ColumnFamilyHandle;)V"),
-    (20, c"onErrorRecoveryBegin", c"(Lorg/rocksdb/BackgroundErrorReason;Lorg/rocksdb/Status;)Z"),
-    (21, c"onErrorRecoveryCompleted", c"(Lorg/rocksdb/Status;)V"),
-];
+const RECOVERY_BEGIN: Callback = (20, c"onErrorRecoveryBeginProxy", c"(BLorg/rocksdb/Status;)Z");
+const RECOVERY_COMPLETED: Callback = (21, c"onErrorRecoveryCompleted", c"(Lorg/rocksdb/Status;)V");
+
+/// The engine has no event for it.
+const HANDLE_DELETION: Callback =
+    (8, c"onColumnFamilyHandleDeletionStarted", c"(Lorg/rocksdb/ColumnFamilyHandle;)V");
 
 /// Asks whether the seven callbacks about files are wanted, for which there is no event either.
 const FILE_IO: Callback = (19, c"shouldBeNotifiedOnFileIO", c"()Z");
@@ -60,6 +60,8 @@ pub(crate) struct JavaListener {
     table_started: Option<Method>,
     table_created: Option<Method>,
     table_deleted: Option<Method>,
+    recovery_begin: Option<Method>,
+    recovery_completed: Option<Method>,
 }
 
 /// All that live, so that those of options are found again.
@@ -68,11 +70,11 @@ static LIVE: Mutex<Vec<Weak<JavaListener>>> = Mutex::new(Vec::new());
 pub(crate) fn create(env: Env, this: jobject, enabled: jlong) -> Answer<jlong> {
     let base = env.class("org/rocksdb/AbstractEventListener")?;
     let is_enabled = |callback: &Callback| enabled >> callback.0 & 1 != 0;
-    for callback in WITHOUT_EVENT.iter().filter(|callback| is_enabled(callback)) {
-        let own = Method::of(env, this, callback.1, callback.2)?;
-        if own != Method::of_class(env, base, callback.1, callback.2)? {
-            return not_implemented(&format!("AbstractEventListener.{}", callback.1.to_string_lossy()));
-        }
+    let (_, name, signature) = HANDLE_DELETION;
+    if is_enabled(&HANDLE_DELETION)
+        && Method::of(env, this, name, signature)? != Method::of_class(env, base, name, signature)?
+    {
+        return not_implemented(&format!("AbstractEventListener.{}", name.to_string_lossy()));
     }
     if is_enabled(&FILE_IO) && Method::of(env, this, FILE_IO.1, FILE_IO.2)?.call_bool(env, this, &[])? {
         return not_implemented("AbstractEventListener.shouldBeNotifiedOnFileIO");
@@ -102,6 +104,8 @@ pub(crate) fn create(env: Env, this: jobject, enabled: jlong) -> Answer<jlong> {
         table_started: method(TABLE_STARTED)?,
         table_created: method(TABLE_CREATED)?,
         table_deleted: method(TABLE_DELETED)?,
+        recovery_begin: method(RECOVERY_BEGIN)?,
+        recovery_completed: method(RECOVERY_COMPLETED)?,
     });
     let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
     live.retain(|known| known.strong_count() > 0);
@@ -272,6 +276,28 @@ impl EventListener for JavaListener {
         self.tell(self.background_error, |env| {
             let status = status_of(env, status.as_ref())?;
             Ok(vec![jvalue { b: reason as i8 }, jvalue { l: status }])
+        });
+    }
+
+    fn error_recovery_begin(
+        &self,
+        _: &Arc<Db>,
+        reason: BackgroundErrorReason,
+        error: &Error,
+        auto_recovery: &mut bool,
+    ) {
+        let Some(method) = self.recovery_begin else { return };
+        let wanted = self.object.run(|env, listener| {
+            let status = status_of(env, Some(error))?;
+            method.call_bool(env, listener, &[jvalue { b: reason as i8 }, jvalue { l: status }])
+        });
+        // After an exception the database does as if there was no listener.
+        *auto_recovery &= wanted.unwrap_or(true);
+    }
+
+    fn error_recovery_end(&self, _: &Arc<Db>, recovery: &BackgroundErrorRecoveryInfo) {
+        self.tell(self.recovery_completed, |env| {
+            Ok(vec![jvalue { l: status_of(env, Some(&recovery.old_bg_error))? }])
         });
     }
 

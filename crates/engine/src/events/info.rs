@@ -324,6 +324,21 @@ pub struct WriteStallInfo {
     pub previous: StallCondition,
 }
 
+/// How a database got over an error that stopped writes, or did not. Source: RocksDB `BackgroundErrorRecoveryInfo`.
+///
+/// ```
+/// fn takes_writes(recovery: &outcrop::BackgroundErrorRecoveryInfo) -> bool {
+///     recovery.new_bg_error.is_none()
+/// }
+/// ```
+#[derive(Clone, Debug)]
+pub struct BackgroundErrorRecoveryInfo {
+    /// The error that stopped writes.
+    pub old_bg_error: Error,
+    /// `None`: the database has resumed. Else it tries no more by itself, and this is why writes are refused.
+    pub new_bg_error: Option<Error>,
+}
+
 /// A table that is about to be written.
 ///
 /// ```

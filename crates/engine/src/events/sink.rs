@@ -1,8 +1,9 @@
 //! The receiver of events, and the events that wait until locks are released.
 
 use super::info::{
-    CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo, SubcompactionJobInfo,
-    TableFileCreationInfo, TableFileCreationStartedInfo, TableFileDeletionInfo, WriteStallInfo,
+    BackgroundErrorRecoveryInfo, CompactionJobInfo, ExternalFileIngestionInfo, FlushJobInfo, MemTableInfo,
+    SubcompactionJobInfo, TableFileCreationInfo, TableFileCreationStartedInfo, TableFileDeletionInfo,
+    WriteStallInfo,
 };
 use super::reasons::BackgroundErrorReason;
 use crate::scrub::options::DamageInfo;
@@ -35,6 +36,10 @@ pub enum Event<'a> {
     FileIngested(&'a ExternalFileIngestionInfo),
     /// An error that no caller can answer for; taken away, it stops nothing.
     BackgroundError(BackgroundErrorReason, &'a mut Option<Error>),
+    /// The database is about to try for the first time to resume from an error by itself; set to false, it does not.
+    ErrorRecoveryBegin(BackgroundErrorReason, &'a Error, &'a mut bool),
+    /// It has resumed, or tries no more.
+    ErrorRecoveryEnd(&'a BackgroundErrorRecoveryInfo),
     /// Writers are held back otherwise than before.
     StallChanged(&'a WriteStallInfo),
     /// A memtable is about to take no more writes.

@@ -6,7 +6,7 @@ use outcrop::*;
 use outcrop_env::clock::ManualClock;
 use outcrop_env::faulty::{EIO, ENOSPC, FaultyFs};
 use outcrop_env::memory::MemoryFs;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 struct Fixture {
@@ -16,15 +16,21 @@ struct Fixture {
 }
 
 fn fixture(db_options: DbOptions, options: &ColumnFamilyOptions) -> Fixture {
+    fixture_with(db_options, options, Vec::new())
+}
+
+fn fixture_with(
+    db_options: DbOptions,
+    options: &ColumnFamilyOptions,
+    listeners: Vec<Arc<dyn EventListener>>,
+) -> Fixture {
     let fs = FaultyFs::new(MemoryFs::new());
     let clock = Arc::new(ManualClock::at(1_700_000_000_000_000));
     let env = Env { clock: clock.clone(), ..Env::with_file_system(Arc::new(fs.clone())) };
-    let db = Db::builder("/db")
-        .options(db_options)
-        .env(env)
-        .column_family(descriptor("default", options))
-        .open()
-        .unwrap();
+    let builder =
+        Db::builder("/db").options(db_options).env(env).column_family(descriptor("default", options));
+    let builder = listeners.into_iter().fold(builder, |builder, listener| builder.listener(listener));
+    let db = builder.open().unwrap();
     Fixture { fs, clock, db }
 }
 
@@ -175,6 +181,91 @@ fn buffered_records_of_the_wal_that_resuming_replaces_are_not_lost() {
     let env = Env::with_file_system(Arc::new(fs));
     let db = Db::builder("/db").options(buffered).env(env).open().unwrap();
     assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()).len(), 2);
+}
+
+/// Notes how databases resume, and says whether they shall by themselves.
+struct Recovery {
+    by_itself: bool,
+    told: Mutex<Vec<String>>,
+}
+
+impl EventListener for Recovery {
+    fn error_recovery_begin(
+        &self,
+        db: &Arc<Db>,
+        reason: BackgroundErrorReason,
+        error: &Error,
+        auto_recovery: &mut bool,
+    ) {
+        assert!(db.background_error().unwrap().is_same(error));
+        self.told.lock().unwrap().push(format!("begins: {reason:?}, {:?}", error.kind()));
+        *auto_recovery = self.by_itself;
+    }
+
+    fn error_recovery_end(&self, db: &Arc<Db>, recovery: &BackgroundErrorRecoveryInfo) {
+        let (old, new) = (recovery.old_bg_error.kind(), recovery.new_bg_error.as_ref().map(Error::kind));
+        if new.is_none() {
+            db.put("from the callback", "1").unwrap();
+        }
+        self.told.lock().unwrap().push(format!("ends: {old:?}, {new:?}"));
+    }
+}
+
+impl Recovery {
+    fn new(by_itself: bool) -> Arc<Recovery> {
+        Arc::new(Recovery { by_itself, told: Mutex::new(Vec::new()) })
+    }
+
+    fn told(&self) -> Vec<String> {
+        self.told.lock().unwrap().clone()
+    }
+}
+
+#[test]
+fn listeners_are_told_once_that_a_database_resumes_and_that_it_has() {
+    let recovery = Recovery::new(true);
+    let at = fixture_with(creating(), &ColumnFamilyOptions::default(), vec![recovery.clone()]);
+    at.put("a").unwrap();
+    at.fs.faults().limit_space(10);
+    at.put("b").unwrap_err();
+    at.pass(100);
+    let begins = "begins: WriteCallback, NoSpace";
+    at.wait_until(|_| !recovery.told().is_empty());
+    assert_eq!(recovery.told(), [begins]);
+    at.fs.faults().heal();
+    at.wait_until(|_| recovery.told().len() > 1);
+    assert_eq!(recovery.told(), [begins, "ends: NoSpace, None"]);
+    assert_eq!(at.rows(), 2);
+}
+
+#[test]
+fn a_listener_can_leave_resuming_to_the_application() {
+    let recovery = Recovery::new(false);
+    let at = fixture_with(creating(), &ColumnFamilyOptions::default(), vec![recovery.clone()]);
+    at.fs.faults().only(Some(".log"));
+    at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+    at.put("a").unwrap_err();
+    at.wait_until(|_| !recovery.told().is_empty());
+    at.fs.faults().heal();
+    at.pass(100);
+    at.put("b").unwrap_err();
+    at.db.resume().unwrap();
+    assert_eq!(recovery.told(), ["begins: WriteCallback, IoError", "ends: IoError, None"]);
+    at.put("c").unwrap();
+}
+
+#[test]
+fn listeners_are_told_that_a_database_gives_up() {
+    let recovery = Recovery::new(true);
+    let db_options = DbOptions { max_bgerror_resume_count: 2, ..creating() };
+    let at = fixture_with(db_options, &ColumnFamilyOptions::default(), vec![recovery.clone()]);
+    at.put("a").unwrap();
+    at.fs.faults().only(Some(".sst"));
+    at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+    at.flush().unwrap_err();
+    at.wait_until(|_| recovery.told().len() > 1);
+    assert_eq!(recovery.told(), ["begins: Flush, IoError", "ends: IoError, Some(IoError)"]);
+    at.put("b").unwrap_err();
 }
 
 #[test]

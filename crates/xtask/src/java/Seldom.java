@@ -5,6 +5,8 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.concurrent.CountDownLatch;
+import java.util.concurrent.TimeUnit;
 import org.rocksdb.*;
 
 /** Calls that few programs make, and what RocksJava's own tests do not ask of them. */
@@ -19,6 +21,7 @@ public class Seldom {
     environments(place.resolve("environments").toString());
     termination(place.resolve("termination").toString());
     tables(place.resolve("tables").toString());
+    recovery(place.resolve("recovery").toString());
     readers(place);
     threads();
   }
@@ -126,6 +129,41 @@ public class Seldom {
       db.put("a".getBytes(), "1".getBytes());
       db.flush(flush);
       check(told.equals(Arrays.asList("begins FLUSH default", "made 1 Ok true true")), told.toString());
+    }
+  }
+
+  private static void recovery(String path) throws Exception {
+    List<String> told = Collections.synchronizedList(new ArrayList<>());
+    CountDownLatch begun = new CountDownLatch(1);
+    CountDownLatch completed = new CountDownLatch(1);
+    try (AbstractEventListener listener = new AbstractEventListener() {
+           @Override public boolean onErrorRecoveryBegin(BackgroundErrorReason reason, Status error) {
+             told.add("begins " + reason + " " + error.getCode() + " " + error.getSubCode());
+             begun.countDown();
+             return true;
+           }
+
+           @Override public void onErrorRecoveryCompleted(Status old) {
+             told.add("completed " + old.getCode() + " " + old.getSubCode());
+             completed.countDown();
+           }
+         };
+         SstFileManager space = new SstFileManager(Env.getDefault());
+         Options options = new Options().setCreateIfMissing(true).setSstFileManager(space)
+             .setListeners(Collections.singletonList(listener));
+         RocksDB db = RocksDB.open(options, path); FlushOptions flush = new FlushOptions()) {
+      space.setMaxAllowedSpaceUsage(1);
+      db.put("a".getBytes(), "1".getBytes());
+      try {
+        db.flush(flush);
+      } catch (RocksDBException full) {
+        // Maybe it ended before.
+      }
+      check(begun.await(5, TimeUnit.MINUTES), "nothing begins");
+      space.setMaxAllowedSpaceUsage(0);
+      check(completed.await(5, TimeUnit.MINUTES), "nothing is completed");
+      db.put("b".getBytes(), "2".getBytes());
+      check(told.equals(Arrays.asList("begins FLUSH IOError SpaceLimit", "completed IOError SpaceLimit")), told.toString());
     }
   }
 
