@@ -163,7 +163,7 @@ public class Seldom {
       space.setMaxAllowedSpaceUsage(0);
       check(completed.await(5, TimeUnit.MINUTES), "nothing is completed");
       db.put("b".getBytes(), "2".getBytes());
-      check(told.equals(Arrays.asList("begins FLUSH IOError SpaceLimit", "completed IOError SpaceLimit")), told.toString());
+      check(told.equals(Arrays.asList("begins FLUSH IOError Undefined", "completed IOError Undefined")), told.toString());
     }
   }
 
