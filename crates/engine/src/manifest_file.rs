@@ -73,7 +73,7 @@ pub fn snapshot_edits(
         edit.persist_timestamps = Some(true);
         edits.push(edit);
         let mut tables = VersionEdit::for_column_family(*id);
-        tables.log_number = Some(cf.log_number);
+        tables.log_number = Some(cf.manifest_log_number);
         tables.full_history_low = cf.cf.full_history_low.load().as_deref().copied();
         tables.new_blob_files = cf.version.blob_files.values().map(|blob| blob.file.clone()).collect();
         tables.blob_garbage = cf

@@ -714,7 +714,7 @@ pub fn flush_recovered(ctx: &Arc<DbContext>, recovered: &mut Recovered, new_wal:
             let options = cf.cf.options.load();
             cf.memtable = new_memtable(&options, &cf.cf.comparator, &ctx.memtable_pool);
         }
-        cf.log_number = new_wal;
+        (cf.log_number, cf.manifest_log_number) = (new_wal, new_wal);
     }
     Ok(())
 }

@@ -66,6 +66,9 @@ pub struct CfState {
     pub version: Arc<Version>,
     /// All data in WALs below this number is in tables.
     pub log_number: FileNumber,
+    /// The same as the MANIFEST was told: lower where a column family had nothing in memory when a WAL began. Those WALs are not synced, and if
+    /// one is lost in part, the MANIFEST must not say that this column family is beyond it.
+    pub manifest_log_number: FileNumber,
     /// Epoch of the next flush.
     pub next_epoch: u64,
     /// A flush job owns the front of `sealed`.
@@ -118,6 +121,7 @@ impl CfState {
             history: VecDeque::new(),
             version,
             log_number,
+            manifest_log_number: log_number,
             next_epoch,
             flush_running: false,
             flushes_ended: 0,

@@ -247,6 +247,7 @@ impl VersionSet {
                 (edit.log_number, state.column_families.get_mut(&edit.column_family))
             {
                 cf.log_number = cf.log_number.max(log_number);
+                cf.manifest_log_number = cf.manifest_log_number.max(log_number);
             }
             if let (Some(low), Some(cf)) =
                 (edit.full_history_low, state.column_families.get(&edit.column_family))

@@ -165,6 +165,24 @@ fn a_manifest_that_has_grown_is_replaced_and_says_the_same() {
     assert_eq!(names.iter().filter(|name| name.starts_with("MANIFEST")).count(), 1, "{names:?}");
 }
 
+/// A WAL that is lost in part, as nobody had synced it, would else be behind a column family that had nothing in it.
+#[test]
+fn a_manifest_that_replaces_another_does_not_say_what_only_memory_knows_of_wals() {
+    let parts = Parts::of_db(DbOptions { max_manifest_file_size: 1, ..DbOptions::default() });
+    let before = recovered(&parts).column_families[0].log_number;
+    let log_number = FileNumber(before.0 + 7);
+    parts.versions.state.lock().column_families.get_mut(&CfId::DEFAULT).unwrap().log_number = log_number;
+    for number in 20..23 {
+        let name = format!("k{number}");
+        parts.versions.log_and_apply(vec![adding(1, &[table(number, &name, &name)])], |_| {}).unwrap();
+    }
+    assert_eq!(recovered(&parts).column_families[0].log_number, before);
+    let edit = VersionEdit { log_number: Some(log_number), ..VersionEdit::for_column_family(CfId::DEFAULT) };
+    parts.versions.log_and_apply(vec![edit], |_| {}).unwrap();
+    parts.versions.log_and_apply(vec![adding(1, &[table(23, "k23", "k23")])], |_| {}).unwrap();
+    assert_eq!(recovered(&parts).column_families[0].log_number, log_number);
+}
+
 #[test]
 fn the_last_sequence_number_in_the_manifest_never_goes_down() {
     let parts = Parts::new();
