@@ -127,8 +127,21 @@ fn begin_to_resume(core: &Core) -> Option<(AutoResume, Error)> {
     let mut wanted = true;
     core.ctx.tell(Event::ErrorRecoveryBegin(plan.reason, &error, &mut wanted));
     let mut state = core.versions.state.lock();
+    if !state.background_error.as_ref().is_some_and(|now| now.is_same(&error)) {
+        // The application has resumed meanwhile, or a worse error has come. Of another attempt listeners are told anew.
+        if let Some(plan) = &mut state.auto_resume {
+            plan.running = false;
+            core.versions.plan_retry(&mut state);
+            return None;
+        }
+        let left = state.background_error.clone();
+        drop(state);
+        if left.is_some() {
+            tell_end(core, error, left);
+        }
+        return None;
+    }
     if wanted {
-        // Nothing if a worse error has come meanwhile: then there is no attempt.
         let plan = state.auto_resume.as_mut()?;
         plan.told = true;
         return Some((*plan, error));

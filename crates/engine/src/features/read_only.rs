@@ -186,7 +186,7 @@ pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
         let Some(cf) = state.column_families.get_mut(&id) else { continue };
         cf.memtable = newer.memtable;
         cf.version = newer.version;
-        cf.log_number = newer.log_number;
+        (cf.log_number, cf.manifest_log_number) = (newer.log_number, newer.log_number);
         cf.install_superversion();
         retired.append(&mut cf.retired);
     }
