@@ -115,8 +115,13 @@ fn processor_time_is_sampled_in_a_run_of_its_own_or_perf_is_asked_for() {
     let mistaken = lab.output(&["profile", "1", "--steps", "readrandon"]);
     assert!(String::from_utf8(mistaken.stderr).unwrap().contains("there is no step readrandon"));
     // On a machine where nothing may be sampled this much is all there is to see.
-    let may = Command::new("perf").args(["record", "-e", "cpu-clock", "-o", "/dev/null", "true"]).output();
-    if !may.is_ok_and(|output| output.status.success()) {
+    let perf = |arguments: &[&str]| {
+        let output = Command::new("perf").current_dir(lab.dir.path()).args(arguments).output();
+        output.ok().filter(|output| output.status.success()).map(|output| output.stdout.len())
+    };
+    let busy = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done";
+    let recorded = perf(&["record", "-e", "cpu-clock", "-o", "busy.perf", "sh", "-c", busy]);
+    if recorded.is_none() || perf(&["script", "-i", "busy.perf"]).is_none_or(|printed| printed == 0) {
         println!("perf cannot sample here");
         return;
     }

@@ -23,8 +23,13 @@ use crate::run::child::{Message, Slice, Source};
 use crate::run::data_dir::DataDir;
 use crate::store::Store;
 use crate::targets::servers::{ServerLocation, tree};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use rustix::time::{ClockId, clock_gettime};
+use std::io::{PipeReader, PipeWriter, Read, Write};
+use std::os::fd::{AsFd, AsRawFd};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -250,6 +255,8 @@ fn no_perf(error: std::io::Error) -> String {
 /// A sampler of processes.
 struct Perf {
     child: KilledOnDrop,
+    /// Our ends of its control; it ends with an error when they are closed.
+    control: (PipeWriter, PipeReader),
 }
 
 impl Perf {
@@ -264,28 +271,28 @@ impl Perf {
         }
         let ids: Vec<String> = ids.iter().map(u32::to_string).collect();
         command.args(["-p", &ids.join(","), "-o"]).arg(file);
-        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(no_perf)?;
-        let mut perf = Perf { child: KilledOnDrop(child) };
-        let deadline = Instant::now() + PATIENCE;
-        // It writes the head of its file once the events are open.
-        while std::fs::metadata(file).map_or(0, |data| data.len()) == 0 {
-            if let Ok(Some(_)) = perf.child.try_wait() {
-                return Err(perf.complaint());
-            }
-            if Instant::now() > deadline {
-                return Err("perf did not begin in time".to_string());
-            }
-            std::thread::sleep(Duration::from_millis(5));
+        // It samples nothing until it is told to, and says so when it does: on a busy machine that takes its time.
+        let (told, tell) = pipe()?;
+        let (heard, answers) = pipe()?;
+        command.args(["-D", "-1", "--control", &format!("fd:{},{}", told.as_raw_fd(), answers.as_raw_fd())]);
+        for end in [told.as_fd(), answers.as_fd()] {
+            fcntl_setfd(end, FdFlags::empty()).map_err(|error| format!("a pipe for perf: {error}"))?;
         }
-        std::thread::sleep(Duration::from_millis(100));
-        Ok(perf)
+        let child = command.stdout(Stdio::null()).stderr(Stdio::piped()).spawn().map_err(no_perf)?;
+        drop((told, answers));
+        let mut perf = Perf { child: KilledOnDrop(child), control: (tell, heard) };
+        let (tell, heard) = &mut perf.control;
+        match tell.write_all(b"enable\n").is_ok() && answered(heard)? {
+            true => Ok(perf),
+            false => Err(perf.complaint()),
+        }
     }
 
     /// Why it ended by itself.
     fn complaint(&mut self) -> String {
         let mut text = String::new();
         if let Some(error) = &mut self.child.stderr {
-            let _ = std::io::Read::read_to_string(error, &mut text);
+            let _ = error.read_to_string(&mut text);
         }
         let line = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("no message").trim();
         format!(
@@ -297,7 +304,10 @@ impl Perf {
     fn end(mut self, file: &Path, between: Option<(f64, f64)>) -> Result<String, String> {
         let stopped = kill_process(Pid::from_child(&self.child), Signal::INT);
         stopped.map_err(|error| format!("stopping perf: {error}"))?;
-        self.child.wait().map_err(|error| format!("waiting for perf: {error}"))?;
+        let ended = self.child.wait().map_err(|error| format!("waiting for perf: {error}"))?;
+        if !ended.success() && ended.signal() != Some(Signal::INT.as_raw()) {
+            return Err(self.complaint());
+        }
         let Some((began, ended)) = between else { return Ok(String::new()) };
         let output = perf()
             .args(["script", "--no-inline", "-F", "period,event,ip,sym,dso", "--time"])
@@ -310,6 +320,29 @@ impl Perf {
         let _ = std::fs::remove_file(file);
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
+}
+
+/// A pipe of which a child may inherit one end.
+fn pipe() -> Result<(PipeReader, PipeWriter), String> {
+    std::io::pipe().map_err(|error| format!("a pipe for perf: {error}"))
+}
+
+/// Whether perf answered, and not ended instead.
+fn answered(heard: &mut PipeReader) -> Result<bool, String> {
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let timeout = Timespec::try_from(left).map_err(|error| format!("waiting for perf: {error}"))?;
+        match poll(&mut [PollFd::new(heard, PollFlags::IN)], Some(&timeout)) {
+            Ok(0) => return Err("perf did not begin in time".to_string()),
+            Ok(_) => break,
+            Err(rustix::io::Errno::INTR) => {}
+            Err(error) => return Err(format!("waiting for perf: {error}")),
+        }
+    }
+    let mut answer = [0; 8];
+    let length = heard.read(&mut answer).map_err(|error| format!("waiting for perf: {error}"))?;
+    Ok(answer[..length].starts_with(b"ack"))
 }
 
 #[cfg(test)]
