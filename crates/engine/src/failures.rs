@@ -162,8 +162,10 @@ impl VersionSet {
         if severity > Severity::Hard {
             // Only the application can resume, even if the attempt that is running ended without saying so: by a panic.
             state.auto_resume = None;
-        } else if !state.auto_resume.is_some_and(|resume| resume.running) {
-            // An attempt that is running plans the next one when it ends.
+        } else if let Some(resume) = state.auto_resume.as_mut().filter(|resume| resume.running) {
+            // The attempt that is running plans the next one when it ends.
+            resume.reason = reason;
+        } else {
             let now = self.ctx.env.clock.monotonic_nanos();
             let attempts = self.ctx.options.max_bgerror_resume_count;
             if state.auto_resume.is_none() {

@@ -100,7 +100,8 @@ pub fn resume_by_itself(core: &Core) {
         // It went well, and then something else failed.
         (Some(error), Some(Ok(()))) => {
             let due = now.saturating_add(interval.saturating_mul(1000));
-            AutoResume::first(plan.reason, &error, due, i32::MAX)
+            let reason = state.auto_resume.map_or(plan.reason, |plan| plan.reason);
+            AutoResume::first(reason, &error, due, i32::MAX)
         }
     };
     core.versions.plan_retry(&mut state);
@@ -118,8 +119,16 @@ pub fn resume_by_itself(core: &Core) {
 /// The attempt that is to be made and the error that it is about. `None` if a listener does not want the database to resume by itself.
 fn begin_to_resume(core: &Core) -> Option<(AutoResume, Error)> {
     let (plan, error) = {
-        let state = core.versions.state.lock();
-        (state.auto_resume?, state.background_error.clone()?)
+        let mut state = core.versions.state.lock();
+        match (state.auto_resume, &state.background_error) {
+            (Some(plan), Some(error)) => (plan, error.clone()),
+            // The application has resumed.
+            _ => {
+                state.auto_resume = None;
+                core.versions.plan_retry(&mut state);
+                return None;
+            }
+        }
     };
     if plan.told || !core.ctx.listens() {
         return Some((plan, error));
@@ -127,16 +136,18 @@ fn begin_to_resume(core: &Core) -> Option<(AutoResume, Error)> {
     let mut wanted = true;
     core.ctx.tell(Event::ErrorRecoveryBegin(plan.reason, &error, &mut wanted));
     let mut state = core.versions.state.lock();
-    if !state.background_error.as_ref().is_some_and(|now| now.is_same(&error)) {
-        // The application has resumed meanwhile, or a worse error has come. Of another attempt listeners are told anew.
-        if let Some(plan) = &mut state.auto_resume {
-            plan.running = false;
-            core.versions.plan_retry(&mut state);
-            return None;
-        }
-        let left = state.background_error.clone();
+    let left = state.background_error.clone();
+    if !left.as_ref().is_some_and(|left| left.is_same(&error)) {
+        // The application has resumed meanwhile, and another error may have come, or a worse one did.
+        let now = core.ctx.env.clock.monotonic_nanos();
+        let attempts = core.ctx.options.max_bgerror_resume_count;
+        // Without a plan nothing can be done about it.
+        let plan = state.auto_resume.zip(left.as_ref());
+        state.auto_resume = plan.and_then(|(plan, left)| AutoResume::first(plan.reason, left, now, attempts));
+        core.versions.plan_retry(&mut state);
+        let is_worse = left.is_some() && state.auto_resume.is_none();
         drop(state);
-        if left.is_some() {
+        if is_worse {
             tell_end(core, error, left);
         }
         return None;
@@ -193,6 +204,9 @@ pub fn resume(core: &Core) -> Result<()> {
         if state.shutting_down {
             return Err(Error::new(ErrorKind::ShutdownInProgress, "resume"));
         }
+        // An attempt that is running ends it itself.
+        state.auto_resume = state.auto_resume.filter(|attempt| attempt.running);
+        core.versions.plan_retry(&mut state);
         core.versions.refuse_writes(false);
     }
     drop(writing);

@@ -685,6 +685,16 @@ fn ticking<R>(db: &Db, clock: &ManualClock, act: impl FnOnce() -> R) -> R {
     })
 }
 
+/// The application resumes as long as it takes; then the time comes that the next attempt was planned for.
+fn resume_before_the_next_attempt(db: &Db, clock: &ManualClock) {
+    while let Err(error) = db.resume() {
+        assert_ne!(error.kind(), ErrorKind::Aborted, "nothing resumes from a panic: {error}");
+    }
+    for _ in 0..10 {
+        tick(db, clock);
+    }
+}
+
 /// Waits until the database has resumed by itself.
 fn wait_until_resumed(db: &Db, clock: &ManualClock) {
     while let Some(error) = db.background_error() {
@@ -712,8 +722,15 @@ fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
                 fs.faults().only(only);
                 fs.faults().fail_range(fs.faults().changes() + point, times, errno);
                 fs.faults().fail_opens(opens, errno);
+                // The application may be quicker than the next attempt, and then changes fail again.
+                let mut helps = rng.one_in(3);
                 run.run(|run| {
                     resumed += u32::from(run.db().background_error().is_some());
+                    if std::mem::take(&mut helps) {
+                        resume_before_the_next_attempt(run.db(), &clock);
+                        let next = fs.faults().changes() + rng.below(30);
+                        fs.faults().fail_range(next, times, errno);
+                    }
                     wait_until_resumed(run.db(), &clock);
                     true
                 });

@@ -6,7 +6,7 @@ use outcrop::*;
 use outcrop_env::clock::ManualClock;
 use outcrop_env::faulty::{EIO, ENOSPC, FaultyFs};
 use outcrop_env::memory::MemoryFs;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 struct Fixture {
@@ -252,6 +252,94 @@ fn a_listener_can_leave_resuming_to_the_application() {
     at.db.resume().unwrap();
     assert_eq!(recovery.told(), ["begins: WriteCallback, IoError", "ends: IoError, None"]);
     at.put("c").unwrap();
+}
+
+/// Waits where it is asked for the first time, so that the application can act meanwhile; does not want that resumed by itself.
+struct Waiting {
+    asked: mpsc::Sender<()>,
+    answer: Mutex<mpsc::Receiver<()>>,
+    told: Recovery,
+}
+
+impl EventListener for Waiting {
+    fn error_recovery_begin(
+        &self,
+        db: &Arc<Db>,
+        reason: BackgroundErrorReason,
+        error: &Error,
+        auto_recovery: &mut bool,
+    ) {
+        self.told.error_recovery_begin(db, reason, error, auto_recovery);
+        if self.told.told().len() == 1 {
+            self.asked.send(()).unwrap();
+            self.answer.lock().unwrap().recv().unwrap();
+            *auto_recovery = false;
+        }
+    }
+
+    fn error_recovery_end(&self, db: &Arc<Db>, recovery: &BackgroundErrorRecoveryInfo) {
+        self.told.error_recovery_end(db, recovery);
+    }
+}
+
+#[test]
+fn listeners_are_asked_anew_about_an_error_that_comes_while_they_are_asked() {
+    let (asked, when_asked) = mpsc::channel();
+    let (answer, answered) = mpsc::channel();
+    let told = Recovery { by_itself: true, told: Mutex::new(Vec::new()) };
+    let waiting = Arc::new(Waiting { asked, answer: Mutex::new(answered), told });
+    let at = fixture_with(creating(), &ColumnFamilyOptions::default(), vec![waiting.clone()]);
+    let told = || waiting.told.told();
+    at.fs.faults().only(Some(".log"));
+    at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+    at.put("a").unwrap_err();
+    at.pass(1);
+    when_asked.recv().unwrap();
+    at.fs.faults().heal();
+    at.db.resume().unwrap();
+    at.put("b").unwrap();
+    at.fs.faults().only(Some(".sst"));
+    at.fs.faults().fail_at(at.fs.faults().changes(), ENOSPC, true);
+    at.flush().unwrap_err();
+    answer.send(()).unwrap();
+    let expected = [
+        "begins: WriteCallback, IoError",
+        "ends: IoError, None",
+        "begins: Flush, NoSpace",
+        "ends: NoSpace, None",
+    ];
+    at.wait_until(|_| told().len() >= 3);
+    assert_eq!(told(), expected[..3]);
+    at.put("c").unwrap_err();
+    at.fs.faults().heal();
+    at.wait_until(|_| told().len() > 3);
+    assert_eq!(told(), expected);
+    at.put("d").unwrap();
+    assert_eq!(at.rows(), 3, "with the listener's own");
+}
+
+#[test]
+fn an_attempt_that_the_application_was_quicker_than_leaves_the_next_error_its_own() {
+    let recovery = Recovery::new(true);
+    let at = fixture_with(creating(), &ColumnFamilyOptions::default(), vec![recovery.clone()]);
+    let fail = |kind: &str| {
+        at.fs.faults().only(Some(".sst"));
+        at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+        at.put(kind).unwrap();
+        at.flush().unwrap_err();
+        at.wait_until(|at| at.background_errors() >= 2);
+        at.fs.faults().heal();
+    };
+    fail("a");
+    // The next attempt is planned, and the application does not wait for it.
+    at.db.resume().unwrap();
+    at.pass(100);
+    at.put("b").unwrap();
+    fail("c");
+    at.wait_until(|at| at.put("d").is_ok());
+    let once = ["begins: Flush, IoError", "ends: IoError, None"];
+    at.wait_until(|_| recovery.told().len() >= 4);
+    assert_eq!(recovery.told(), [once, once].concat());
 }
 
 #[test]
