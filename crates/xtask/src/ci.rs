@@ -1,8 +1,9 @@
 //! `cargo xtask ci`: proves the tree.
 //!
 //! ```text
-//! style, doc, build, test                      one after the other, each on all processors
-//! the steps of STEPS                           two at once: each uses little more than one processor
+//! style, doc, build                            one after the other, each on all processors
+//! the steps of STEPS                           one more at once than there are processors, three at most: each uses about one,
+//!                                              and most wait now and then
 //! ```
 //! A step is a process of its own (`cargo xtask ci --step NAME`). Its output is in `ci/NAME.txt` where cargo builds, and is
 //! printed when it has ended. The steps run programs that were put aside after the build: one that compiles another form of the
@@ -36,7 +37,8 @@ const fn step_with_network(name: &'static str, run: fn(Install) -> Result<(), St
 }
 
 /// Long ones first: so the last two end at about the same time.
-const STEPS: [Step; 25] = [
+const STEPS: [Step; 26] = [
+    step_here("test", tests),
     step_with_network("streams", |_| streams::short()),
     step_with_network("java", |_| java::run(&["--short"])),
     step_here("simulate", |_| simulate::of_tree()),
@@ -78,23 +80,21 @@ pub fn run(install: Install) -> Result<(), String> {
     let offline = install == Install::Never;
     style()?;
     timed("doc", doc)?;
-    let references = if offline {
+    if offline {
         eprintln!("xtask: --offline: the tests against the reference RocksDB are skipped");
-        None
     } else {
-        Some(fetch()?)
-    };
+        fetch()?;
+    }
     timed("build", || cargo(&["build", "--workspace", "--all-targets", "--quiet"], None))?;
     // Without a browser the tests of the lab's pages skip themselves: said here, where it is not lost among them.
-    let browser = browser::obtain(install)
-        .map_err(|why| eprintln!("xtask: the lab's pages are NOT tested: {why}"))
-        .ok();
+    if let Err(why) = browser::obtain(install) {
+        eprintln!("xtask: the lab's pages are NOT tested: {why}");
+    }
     for (program, package) in [("mkfs.btrfs", "btrfs-progs"), ("mkfs.xfs", "xfsprogs")] {
         if let Err(why) = packages::program(&[program], package, install) {
             eprintln!("xtask: full disks of that kind are NOT tested: {why}");
         }
     }
-    timed("test", || test(references.as_deref(), browser.as_deref()))?;
     if offline {
         let left_out: Vec<_> = STEPS.iter().filter(|step| step.needs_network).map(|step| step.name).collect();
         eprintln!("xtask: --offline: left out: {}", left_out.join(", "));
@@ -103,8 +103,14 @@ pub fn run(install: Install) -> Result<(), String> {
     let kept = dir.join("programs");
     programs::put_aside(&PROGRAMS, &kept)?;
     let steps = STEPS.iter().filter(|step| !(offline && step.needs_network)).map(|step| step.name);
-    let at_once = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2));
+    let at_once = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2) + 1);
     side_by_side(steps, at_once, &|name| in_a_process(name, install, &dir, &kept))
+}
+
+/// The tests of the workspace, with what has been fetched and installed.
+fn tests(install: Install) -> Result<(), String> {
+    let references = if install == Install::Never { None } else { Some(fetch()?) };
+    test(references.as_deref(), browser::obtain(install).ok().as_deref())
 }
 
 /// `cargo xtask ci --step NAME`.
@@ -195,6 +201,6 @@ mod tests {
     #[test]
     fn a_step_that_is_not_there_is_named_with_those_that_are() {
         let error = step("tst", Install::Never).unwrap_err();
-        assert!(error.contains("tst: no such step") && error.contains("streams, java, simulate"), "{error}");
+        assert!(error.contains("tst: no such step") && error.contains("test, streams, java"), "{error}");
     }
 }

@@ -2,7 +2,7 @@
 //!
 //! `failures.txt` lists the tests that fail on ours and why; how it is judged is in `runs`.
 
-use super::runs::{Tests, judge, passed};
+use super::runs::{Tests, judge, tally};
 use crate::programs;
 use crate::sources::{make_dir, sources};
 use outcrop_lab::targets::maven;
@@ -54,10 +54,10 @@ pub fn run(only: Option<&str>) -> Result<(), String> {
     }
     let control = tests.run("rocksdb", None, &classes)?;
     println!(
-        "RocksJava's tests of 10.4.2: {} pass on Outcrop in {:.0} s, {} on RocksDB in {:.0} s",
-        passed(&ours),
+        "RocksJava's tests of 10.4.2: {} on Outcrop in {:.0} s; {} on RocksDB in {:.0} s",
+        tally(&ours),
         took.as_secs_f64(),
-        passed(&control),
+        tally(&control),
         (started.elapsed() - took).as_secs_f64()
     );
     if only.is_some() { Ok(()) } else { judge("java/failures.txt", LIST, &ours, &control) }

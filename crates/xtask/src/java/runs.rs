@@ -124,8 +124,17 @@ pub fn check_library(mapped: &str, ours: Option<&Path>) -> Result<(), String> {
 }
 
 /// How many passed.
-pub fn passed(outcomes: &Outcomes) -> usize {
+fn passed(outcomes: &Outcomes) -> usize {
     outcomes.values().filter(|outcome| **outcome == Outcome::Passed).count()
+}
+
+/// How they ended: `537 pass`, and how many were skipped or failed if any.
+pub fn tally(outcomes: &Outcomes) -> String {
+    let skipped = outcomes.values().filter(|outcome| **outcome == Outcome::Ignored).count();
+    let failed = outcomes.len() - skipped - passed(outcomes);
+    let parts = [(passed(outcomes), "pass"), (skipped, "are skipped"), (failed, "fail")];
+    let told = parts.iter().enumerate().filter(|(at, (count, _))| *at == 0 || *count > 0);
+    told.map(|(_, (count, how))| format!("{count} {how}")).collect::<Vec<_>>().join(", ")
 }
 
 /// Compares `ours` with `list`, the text of the file `file`: rows `test | why`. A reason that begins with `at times: ` is that
@@ -215,6 +224,8 @@ mod tests {
         assert_eq!(outcomes["A.two"], Outcome::Failed("java.lang.Error: no".into()));
         assert_eq!(heard("@start A.one\n@ignored A.one\n@end\n", &mut outcomes), None);
         assert_eq!(outcomes["A.one"], Outcome::Ignored);
+        assert_eq!(tally(&outcomes), "0 pass, 1 are skipped, 1 fail");
+        assert_eq!(tally(&Outcomes::from([("A".into(), Outcome::Passed)])), "1 pass");
     }
 
     #[test]

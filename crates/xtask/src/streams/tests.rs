@@ -5,7 +5,7 @@
 //! fail on ours and why; how it is judged is in `java::runs`.
 
 use super::project;
-use crate::java::runs::{Tests, judge, passed};
+use crate::java::runs::{Tests, judge, tally};
 use crate::{java, programs};
 use std::time::Instant;
 
@@ -117,13 +117,13 @@ pub fn run(suite: &Suite, which: Which<'_>) -> Result<(), String> {
     let took = started.elapsed();
     let control = tests.run("rocksdb", None, &classes)?;
     println!(
-        "{}: of {} tests in {} classes {} pass on Outcrop in {:.0} s, {} on RocksDB in {:.0} s",
+        "{}: of {} tests in {} classes {} on Outcrop in {:.0} s; {} on RocksDB in {:.0} s",
         suite.name,
         control.len(),
         classes.len(),
-        passed(&ours),
+        tally(&ours),
         took.as_secs_f64(),
-        passed(&control),
+        tally(&control),
         (started.elapsed() - took).as_secs_f64()
     );
     if let Which::Named(_) = which {
