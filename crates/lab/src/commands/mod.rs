@@ -109,7 +109,7 @@ pub enum Lab {
         /// Print the table as JSON.
         #[arg(long)]
         json: bool,
-        /// Print the ratios of medians in the form and colours of the posts, without verdicts; exits with 0.
+        /// Print the same ratios in the form and colours of the posts, without verdicts; exits with 0.
         #[arg(long, conflicts_with = "json")]
         classic: bool,
     },
