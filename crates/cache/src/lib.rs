@@ -11,8 +11,8 @@
 //! Invariants:
 //! - A frame is freed or reused only after its slot left the live state with no references.
 //! - Contents of a live frame never change.
-//! - Slabs never exceed the capacity. A block that cannot be admitted gets memory of its own, until
-//!   unpinned.
+//! - No slab beyond the capacity is made, but there is always one. Where the capacity shrinks, slabs beyond it are
+//!   given back as they become empty. A block that cannot be admitted gets memory of its own, until unpinned.
 //!
 //! Next: `table.rs` for the lock-free protocol, `slabs.rs` for memory, then [`Cache`].
 

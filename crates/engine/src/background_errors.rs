@@ -8,6 +8,8 @@
 //! | a file is missing, anything else | fatal: writes stop until [`crate::Db::resume`] | fatal |
 //! | corruption | unrecoverable: writes stop until it is opened again | unrecoverable |
 //!
+//! Without `paranoid_checks` every error of a compaction is soft.
+//!
 //! A failed append or sync is final for its file, whose tail is unknown: resuming writes everything in memory to tables and
 //! goes on with a new WAL and MANIFEST. So any IO error may pass, and none of a caller's writes depends on the file that failed.
 //! RocksDB calls an IO error of a POSIX file system fatal if it is not about space, and resumes by itself from those that other

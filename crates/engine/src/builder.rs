@@ -1,4 +1,4 @@
-//! Opening a database: a path, what differs from the defaults, and the three ways to open it.
+//! Opening a database: a path, what differs from the defaults, and the ways to open, repair and salvage it.
 
 use crate::column_family::{ColumnFamilyDescriptor, DEFAULT_COLUMN_FAMILY};
 use crate::db::Db;

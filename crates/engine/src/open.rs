@@ -3,7 +3,8 @@
 //! ```text
 //! lock -> (create) -> recover MANIFEST and WALs in memory -> check everything -> first write
 //! ```
-//! Invariant: a database that is refused is left as it was. Only the LOCK file may be new.
+//! Invariant: a database that is refused is left as it was. Only the LOCK file may be new; where a directory of `db_paths` or
+//! `cf_paths` cannot be claimed, LOG and such directories too.
 
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::context::DbContext;

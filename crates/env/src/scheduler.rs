@@ -5,7 +5,7 @@
 //! ```
 //! A lane is a kind of work with threads of its own, so that a flush never waits for a compaction, of whatever database.
 //! Threads are started when there is more to look at than threads that wait, up to the limit of the lane; the first of each
-//! lane is there as soon as a database is, and all end with the last. Databases that are ready take turns.
+//! lane but that for resuming is there as soon as a database is, and all end with the last. Databases that are ready take turns.
 //!
 //! A worker is in the queue of a lane once at most. After it gave a job it is put at the end again: it may have more, for
 //! another thread.

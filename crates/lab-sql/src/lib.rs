@@ -1,7 +1,7 @@
 //! Load for SQL servers: schemas, rows, statements and workloads of sysbench and the Insert Benchmark.
 //!
 //! ```text
-//! address.rs (where a server listens) -> connection.rs over postgres.rs, mysql.rs (prepared statements, counted)
+//! address.rs (where a server listens) -> connection.rs over postgres/, mysql.rs (prepared statements, counted)
 //! pool.rs: connections that outlive steps
 //! text.rs: random digits and letters        upkeep.rs: what follows a load
 //! inside.rs: what the server says of itself: redo bytes, plans of statements

@@ -6,8 +6,8 @@
 //!                  `-> perf context of the thread
 //! reader of a ticker: the sum of all shards
 //! ```
-//! An operation asks once whether anybody watches ([`Monitor::begin`]); if nobody does, each place that counts costs one
-//! comparison. Layers of the engine pass the answer on as a [`Watch`].
+//! An operation asks once whether anybody watches ([`Monitor::asked`], or [`Monitor::begin`]). Lookups add to a [`Counting`]
+//! without asking; elsewhere each place that counts costs one comparison, and layers pass the answer on as a [`Watch`].
 //!
 //! Invariant: a shard that belongs to a thread is written by it alone. Threads beyond the 64th share one, with atomic additions.
 //!

@@ -1,6 +1,6 @@
 //! Every option as plain data under RocksDB's names.
 //!
-//! Objects with behaviour (comparator, merge operator) do not live here: they travel in the engine's `Parts`. The exception is a prefix
+//! Objects with behaviour (comparator, merge operator) do not live here: they travel in the engine's `ColumnFamilyParts`. The exception is a prefix
 //! extractor, of the application too, which `set_options` may replace.
 #![forbid(unsafe_code)]
 

@@ -10,7 +10,7 @@
 //! A block in memory is a *frame*: its contents after a small directory that lets a lookup find its entry
 //! without walking (`block.rs`). The index of an open table is a frame too (`index.rs`). Rarer forms of blocks
 //! are rewritten into the usual one when they are loaded (`rewrite.rs`): the paths of get and next know one form.
-//! Next: `reader.rs` for lookups, `writer.rs` for the other direction.
+//! Next: `reader.rs` for lookups, `writer/mod.rs` for the other direction.
 #![forbid(unsafe_code)]
 
 pub mod blob;

@@ -1,6 +1,6 @@
 //! Marks tables that should be compacted although no level or run is too large.
 //!
-//! Computed from time to time by an idle thread (`background.rs`), because age and released snapshots announce
+//! Computed from time to time by upkeep (`scheduler/upkeep.rs`), because age and released snapshots announce
 //! themselves to nobody. A mark may be out of date: pickers look the table up in the version they pick from.
 //! Source: RocksDB `db/version_set.cc`, `ComputeExpiredTtlFiles`, `ComputeFilesMarkedForPeriodicCompaction`,
 //! `ComputeBottommostFilesMarkedForCompaction`.

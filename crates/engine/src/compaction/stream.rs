@@ -23,8 +23,8 @@
 //! Of a single deletion:
 //!
 //! 7. D: it and the value it meets in its stripe are dropped together, unless a transaction's snapshot is older: it
-//!    could not tell then that the key was written. One that meets none stays even under a newer value: a newer single deletion
-//!    may take that value away, and the older value below the output would be seen again.
+//!    could not tell then that the key was written. One that meets none goes if nothing of the key lies below the output, else it stays,
+//!    even under a newer value: a newer single deletion may take that value away, and the older value below the output would be seen again.
 //!    For a key that was merged it is not meant: it goes with all that it hides if nothing of the key lies below the output.
 //!
 //! Of a merge operand:

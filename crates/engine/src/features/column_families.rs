@@ -31,7 +31,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
         log_line!(core.ctx, "{correction}");
     }
     core.ctx.add_data_dirs(&descriptor.options.cf_paths)?;
-    // HOLDS write_core: no write may see the column family before it is complete.
+    // HOLDS CommitPipeline::core: no write may see the column family before it is complete.
     let mut writing = core.commit.exclude_writers();
     let id = {
         let state = core.versions.state.lock();

@@ -354,7 +354,7 @@ fn install(
     next_epoch: u64,
     pending: PendingOutputs,
 ) -> Result<()> {
-    // HOLDS write_core: no write may come between the tables' sequence numbers and their visibility.
+    // HOLDS CommitPipeline::core: no write may come between the tables' sequence numbers and their visibility.
     let mut writing = core.commit.exclude_writers();
     core.commit.check_no_error()?;
     if cf.is_dropped() {

@@ -244,7 +244,7 @@ fn place_and_install(
     options: &IngestExternalFileOptions,
     pending: PendingOutputs,
 ) -> Result<Vec<Arc<TableFile>>> {
-    // HOLDS write_core: no write may come between the files' sequence number and their visibility.
+    // HOLDS CommitPipeline::core: no write may come between the files' sequence number and their visibility.
     let mut writing = core.commit.exclude_writers();
     core.commit.check_no_error()?;
     if cf.is_dropped() {

@@ -1,6 +1,6 @@
 //! The features of a database besides writing, reading, flushing and compacting: each in a file of its own, made of
-//! the owners in [`crate::core::Core`]. Only `export_import` imports another, to create a column family; `staging`
-//! is the directory that checkpoints and exports are built in.
+//! the owners in [`crate::core::Core`]. Only `export_import` imports another, to create a column family,
+//! and `wal_files`, which opens WALs as `updates` does; `staging` is the directory that checkpoints and exports are built in.
 
 pub mod checkpoint;
 pub mod column_families;

@@ -1,4 +1,4 @@
-//! Which tickers, histograms and counters of the thread a read changes. Nothing here is called unless somebody watches.
+//! Which tickers, histograms and counters of the thread a read changes. Only `merged` is called where nobody watches.
 //!
 //! Source: RocksDB `db/db_impl/db_impl.cc`, `db/memtable.cc`, `db/version_set_sync_and_async.h`.
 

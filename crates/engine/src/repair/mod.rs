@@ -6,7 +6,7 @@
 //! ```
 //! Invariants: nothing is deleted: what the database does not use any more has a name in `lost/`. Until CURRENT names the new MANIFEST
 //! the database is as it was, but for links in `lost/` and tables that are removed again if writing fails; so a repair can always be
-//! run again. A feature that this engine does not support (user timestamps, transactions of other write policies) is no damage: it is
+//! run again. A feature that a repair does not support (user timestamps, transactions of other write policies, several paths) is no damage: it is
 //! refused before anything is written.
 //!
 //! Where RocksDB's repair (`db/repair.cc`) goes other ways: levels are kept if the MANIFEST knows all tables; tables that left, and

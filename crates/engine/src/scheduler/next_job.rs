@@ -6,7 +6,8 @@
 //! for, ahead of writers in memtables whose memory is not there, and for the memtables to come.
 //! Once a second it looks for what time alone makes due: statistics, tables that reached their age limit or
 //! that no snapshot needs any more, obsolete files that a reader has released, and memory that no memtable took or uses.
-//! After a background error nothing starts until it is cleared (`stopping.rs`).
+//! After a background error no flush, compaction or step of the scrubber starts until it is cleared (`stopping.rs`); upkeep and
+//! resuming go on.
 //!
 //! Concurrency: with the state locked; the memtables or tables of a picked job are marked before the lock is released.
 

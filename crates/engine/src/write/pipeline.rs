@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! write -> lead, or wait in line (group.rs, contention.rs) -> lead:
-//!          make room (room.rs, stall.rs, switch.rs) -> admit -> number -> WAL (wal.rs) -> memtables (apply.rs) -> publish
+//!          make room (room.rs, stall.rs, switch.rs) -> admit -> number -> WAL (wal.rs) -> memtables (batch/apply.rs) -> publish
 //! ```
 //! Failure rule: if the WAL append or sync fails, nothing of the group is visible, every member gets the
 //! error, and the database refuses writes until resumed: whether the bytes reached the file is unknown. A panic of a

@@ -4,7 +4,7 @@
 //! numbers that were never published, so no read sees them; but the next group would publish higher ones. Nothing is
 //! removed from a memtable, so before writes go on, such memtables are replaced by copies of what was published.
 //!
-//! Concurrency: with `write_core` held and writes refused, so that nothing was numbered since. Readers keep the view they
+//! Concurrency: with `CommitPipeline::core` held and writes refused, so that nothing was numbered since. Readers keep the view they
 //! have.
 
 use super::pipeline::{CommitPipeline, WriteCore};

@@ -1,6 +1,6 @@
 //! Before a group is written: waiting while writes are slowed or stopped, and sealing memtables that are full.
 //!
-//! Invariant: nobody waits here with `write_core` held. A stop ends when a compaction or a flush does, which may be never:
+//! Invariant: nobody waits here with `CommitPipeline::core` held. A stop ends when a compaction or a flush does, which may be never:
 //! meanwhile others flush, close, change options and column families. So after each wait everything is looked at anew.
 //! The leader keeps its lead: other writers wait in line, or fail if they asked not to wait.
 //! Source: RocksDB `db/db_impl/db_impl_write.cc`, `DelayWrite`; `db/write_thread.cc`, `BeginWriteStall`.
@@ -22,7 +22,7 @@ const SHORTEST_SLEEP_NANOS: u64 = 200_000;
 const SLEEP_SLICE_NANOS: u64 = 1_000_000;
 
 impl CommitPipeline {
-    /// Takes `write_core` for a group of `bytes`, once there is room for it. The caller leads.
+    /// Takes `CommitPipeline::core` for a group of `bytes`, once there is room for it. The caller leads.
     ///
     /// # Errors
     /// The background error; ShutdownInProgress; Incomplete if it would wait and `options` say not to; Aborted if a memory budget has no room.
@@ -32,7 +32,7 @@ impl CommitPipeline {
         options: &WriteOptions,
         bytes: u64,
     ) -> Result<MutexGuard<'_, WriteCore>> {
-        // HOLDS write_core across the WAL write, from here to the end of the group: it excludes who must exclude writers
+        // HOLDS CommitPipeline::core across the WAL write, from here to the end of the group: it excludes who must exclude writers
         // (switch, create and drop of column families, resume).
         let core = self.exclude_writers();
         let refused = self.versions.refuses_writes();

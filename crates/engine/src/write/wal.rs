@@ -1,7 +1,8 @@
 //! The WAL being written, and those closed but not yet needed to be durable.
 //!
 //! Invariant: when an append returns, the group's record is the operating system's: by a store into the page cache where
-//! the file has space ahead (`env`), else by one write(2). After a failed append or sync the file's tail is unknown: the
+//! the file has space ahead (`env`), else by one write(2), or several for a record over 1 MiB. With `manual_wal_flush`
+//! it may still be in the file's buffer. After a failed append or sync the file's tail is unknown: the
 //! database refuses writes until resumed, and resuming starts a new file.
 
 use crate::context::DbContext;
