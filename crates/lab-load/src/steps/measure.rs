@@ -135,6 +135,9 @@ pub(super) fn measure<O: Operate>(
     let span = [start - board.start, start - board.start + Duration::from_nanos(last)];
     let longest_gap = Duration::from_nanos(longest_gap);
     let cpu = thread_cpu().saturating_sub(cpu);
+    if let Some(schedule) = &mut schedule {
+        schedule.finish();
+    }
     ThreadResult { ops, found, bytes, span, histogram, longest_gap, longest_by_second, schedule, cpu }
 }
 

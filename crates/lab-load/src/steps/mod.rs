@@ -294,11 +294,15 @@ fn open_loop(
     let arrival = step.arrival?;
     let schedules = || threads.iter().filter_map(|thread| thread.schedule.as_ref());
     schedules().for_each(|schedule| responses.add(&schedule.response).expect("histograms are alike"));
+    let unserved = schedules().map(|schedule| schedule.unserved).sum();
+    let passed: u64 = schedules().map(|schedule| schedule.passed).sum();
     Some(OpenLoopResult {
         rate: arrival.rate,
         percentiles: percentiles(responses),
         late: schedules().map(|schedule| schedule.late).sum(),
-        unserved: schedules().map(|schedule| schedule.unserved).sum(),
+        unserved,
+        served: responses.len() - unserved,
+        due: responses.len() + passed,
     })
 }
 
@@ -383,6 +387,41 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             self.0.operate(ops)
         }
+    }
+
+    /// The open loop of a step of two threads at 1000 operations a second, each of which takes `time`.
+    fn due_at_times(step: &Step, time: Duration) -> (u64, OpenLoopResult) {
+        struct Sleeping(Duration);
+        impl Operate for Sleeping {
+            fn operate(&mut self, _ops: u64) -> Result<measure::Done, String> {
+                std::thread::sleep(self.0);
+                Ok(measure::Done { ops: 1, found: 1, bytes: 1 })
+            }
+        }
+        let arrival = Some(Arrival { rate: 1000.0, spacing: Spacing::Grid });
+        let step = Step { arrival, ..step.clone() };
+        let worker = |_| Sleeping(time);
+        let result =
+            run_threads(&step, Before::default(), &mut 0, &mut |_| (), None, worker, || Ok(())).unwrap();
+        assert_eq!(result.responses.len(), result.ops + result.open.as_ref().unwrap().unserved);
+        (result.ops, result.open.unwrap())
+    }
+
+    #[test]
+    fn operations_that_fall_due_while_one_spans_the_end_of_the_step_are_counted() {
+        let timed = Step { ops: None, seconds: 0.05, ..step(2, 0) };
+        let (ops, open) = due_at_times(&timed, Duration::from_millis(80));
+        // A busy machine may begin a thread only after the end.
+        assert!(ops <= 2, "{ops}");
+        assert_eq!((ops + open.unserved, open.served, open.due), (50, ops, 50));
+        assert!(open.percentiles[4] >= 49_000.0, "{open:?}");
+    }
+
+    #[test]
+    fn of_a_step_that_its_number_of_operations_ends_none_is_left_out_but_more_may_have_been_due() {
+        let (ops, open) = due_at_times(&step(2, 3), Duration::from_millis(20));
+        assert_eq!((ops, open.unserved, open.served), (6, 0, 6));
+        assert!(open.due >= 55, "sixty milliseconds at a thousand a second: {open:?}");
     }
 
     /// Burns processor time in its own thread, and as much in another one.

@@ -34,6 +34,13 @@ pub struct OpenLoopResult {
     pub late: u64,
     /// Operations that were due and never started.
     pub unserved: u64,
+    /// Operations that were done, each of which may count for several in a result: lookups of many keys in one call.
+    #[serde(default)]
+    pub served: u64,
+    /// Operations that were due by the end: those that were done, those that never started, and where their number ended the
+    /// step and not its time, those that would have been due by then.
+    #[serde(default)]
+    pub due: u64,
 }
 
 /// The part of an open loop that one thread has.
@@ -46,6 +53,8 @@ pub(super) struct Schedule {
     pub response: Histogram<u64>,
     pub late: u64,
     pub unserved: u64,
+    /// Operations that would have been due before others ended the thread's work.
+    pub passed: u64,
 }
 
 impl Schedule {
@@ -75,6 +84,7 @@ impl Schedule {
             response: super::new_histogram(),
             late: 0,
             unserved: 0,
+            passed: 0,
         }
     }
 
@@ -95,6 +105,22 @@ impl Schedule {
         let nanos = self.arrivals.next().expect("arrivals are endless");
         let due = self.phase + Duration::from_nanos(nanos);
         (due < self.end).then(|| self.start + due)
+    }
+
+    /// The thread does no further operation. Also where one that was late ends after the step, none that is due is left out.
+    pub fn finish(&mut self) {
+        let now = Instant::now();
+        if now.duration_since(self.start) >= self.end {
+            if let Some(due) = self.next_due() {
+                self.abandon(due, now);
+            }
+            return;
+        }
+        while let Some(due) = self.next_due()
+            && due < now
+        {
+            self.passed += 1;
+        }
     }
 
     /// The step ends while operations are due: they count with the time they have waited.
