@@ -7,6 +7,7 @@ use crate::experiment::WorkloadKind;
 use crate::experiment::steps::PlannedStep;
 use crate::probe::derive::Metrics;
 use crate::report::text::amount;
+use outcrop_lab_load::steps::OpenLoopResult;
 use outcrop_lab_load::{StepKind, StepResult};
 use outcrop_lab_stats::steady::Shape;
 use serde::{Deserialize, Serialize};
@@ -28,6 +29,8 @@ fn label(name: &str, invalid: bool, text: String) -> Label {
 
 /// Share of its rate that a background writer must keep.
 const WRITER_RATE: f64 = 0.95;
+/// Share of the operations that are due that must be done.
+const ARRIVALS: f64 = 0.95;
 /// Keys that a background writer has rewritten within a moment: what it wrote of them never leaves the memtable.
 const NARROW: u64 = 512;
 /// Processors' worth of work by others that is too much.
@@ -59,11 +62,13 @@ pub fn not_offered(why: &str) -> Label {
     label(NOT_OFFERED, true, format!("not offered by this target: {why}"))
 }
 
-/// Operations fell due faster than they were done: response times then say how long the step was, not how fast.
-fn rate_not_kept(asked: f64, reached: f64, unserved: u64) -> Option<Label> {
-    (reached < asked * WRITER_RATE).then(|| {
+/// Operations fell due faster than they were done: response times then say how long the step was, not how fast. Those that
+/// were due count, and not the rate: at random times a short step has more or fewer of them by chance.
+fn rate_not_kept(open: &OpenLoopResult) -> Option<Label> {
+    let OpenLoopResult { rate, unserved, served, due, .. } = open;
+    ((*served as f64) < *due as f64 * ARRIVALS).then(|| {
         let text = format!(
-            "{reached:.0} of {asked:.0} operations per second were done; {unserved} that were due never started"
+            "{served} of {due} operations that were due, at {rate:.0} a second, were done; {unserved} never started"
         );
         label("rate not kept", true, text)
     })
@@ -111,7 +116,7 @@ pub fn labels(
         labels.push(label("note", false, note.clone()));
     }
     if let Some(open) = &result.open {
-        labels.extend(rate_not_kept(open.rate, result.ops as f64 / result.seconds.max(1e-9), open.unserved));
+        labels.extend(rate_not_kept(open));
     }
     if step.oversubscribed {
         let text = format!("{} threads leave no core for background work", step.in_flight());
@@ -302,6 +307,33 @@ mod tests {
         for step in [missing, writing] {
             assert!(of(&step, 0.01).iter().all(|label| label.name != "cache filling"));
         }
+    }
+
+    #[test]
+    fn a_rate_is_kept_if_what_was_due_was_done_however_much_that_was() {
+        let (step, mut result) = step_and_result("readrandom", 9_000, 60.0);
+        let mut label = |served: u64, unserved: u64, passed: u64| {
+            result.open = Some(OpenLoopResult {
+                rate: 200.0,
+                percentiles: [0.0; 5],
+                late: 0,
+                unserved,
+                served,
+                due: served + unserved + passed,
+            });
+            let mut all = labels(WorkloadKind::Byrx, 0.02, &step, &result, &Metrics::new());
+            all.retain(|label| label.name == "rate not kept");
+            all.pop()
+        };
+        assert_eq!(label(9_000, 0, 0), None, "fewer than the rate came, by chance, and all were served");
+        assert_eq!(label(11_500, 500, 0), None);
+        let found = label(11_300, 700, 0).unwrap();
+        assert!(found.invalid, "{found:?}");
+        assert_eq!(
+            found.text,
+            "11300 of 12000 operations that were due, at 200 a second, were done; 700 never started"
+        );
+        assert!(label(1_000, 0, 500).is_some(), "their number ended the step, later than it should");
     }
 
     #[test]

@@ -56,7 +56,7 @@ pub const METRICS: &[MetricRow] = &[
     lower("response_p99.99", "us", "99.99th percentile of the times from when operations were due"),
     lower("response_max", "us", "longest time from when an operation was due"),
     lower("late", "1", "operations that started late or never / operations that were due"),
-    higher("rate_kept", "1", "operations per second / operations per second that were due"),
+    higher("rate_kept", "1", "operations that were done / operations that were due"),
     lower("longest_gap", "ms", "longest time without a completion in any one thread"),
     lower("longest_op", "ms", "median over seconds of the longest operation that ended in the second"),
     lower("slow_seconds", "s", "seconds in which an operation ended that took 100 ms or more"),
@@ -242,8 +242,9 @@ pub fn derive(
     if let Some(open) = &result.open {
         let names = ["response_p50", "response_p99", "response_p99.9", "response_p99.99", "response_max"];
         names.into_iter().zip(open.percentiles).for_each(|(name, value)| set(name, value));
-        set("late", (open.late + open.unserved) as f64 / (result.ops + open.unserved) as f64);
-        set("rate_kept", ops / seconds / open.rate);
+        // Where nothing was due nothing was late.
+        set("late", (open.late + open.unserved) as f64 / (open.served + open.unserved).max(1) as f64);
+        set("rate_kept", if open.due == 0 { 1.0 } else { open.served as f64 / open.due as f64 });
     }
     let megabytes = f64::from(1 << 20);
     let counters = &result.counters;
