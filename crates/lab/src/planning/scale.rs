@@ -207,6 +207,9 @@ impl Scale {
             let mut planned = plan.clone();
             planned.rounds = rounds;
             resize(&mut planned, &smaller, machine);
+            // Its time is that of the order it will have: by sessions there are more rests. An order that was asked for and
+            // cannot be had is refused when all sizes are known.
+            let _ = order::decide_order(&mut planned, experiment);
             planned
         };
         let fewer = [plan.rounds, LEAST_ROUNDS.min(plan.rounds)];
@@ -369,6 +372,22 @@ mod tests {
         }
         let error = planned(&Scale { budget: Some(1), ..Scale::default() }).unwrap_err();
         assert!(error.contains("do not fit 1 s: the least is about"), "{error}");
+    }
+
+    #[test]
+    fn a_budget_has_room_for_the_rests_of_the_order_that_results() {
+        let text = "title = 't'\nsteps = ['fillseq', 'readrandom']\n[workload]\nkind = 'iobuf'\nkeys = 100000\n\
+            [design]\nrest_seconds = 60\n[[target]]\nengine = 'outcrop'\nconfigs = ['a', 'b']\n[config.a]\n[config.b]\n";
+        let planned = |budget: u64| {
+            let scale = Scale { budget: Some(budget), ..Scale::default() };
+            plan_scaled(&parse("t.toml", text).unwrap(), 1, MACHINE, &scale)
+        };
+        // Sixteen sessions, and the rests between them.
+        let error = planned(600).unwrap_err();
+        assert!(error.contains("3 targets do not fit 10 min: the least is about 15 min"), "{error}");
+        let plan = planned(1500).unwrap();
+        assert_eq!(plan.order, crate::experiment::Order::Sessions);
+        assert!((900.0..=1500.0).contains(&plan.estimate().seconds), "{}", plan.estimate().seconds);
     }
 
     #[test]

@@ -33,6 +33,11 @@ pub fn plan(file: &Path, text: &str, seed: u64, machine: Machine, scale: &Scale)
         if experiment.workload.rows != given {
             changes.push(format!("rows of a table {given} -> {}", experiment.workload.rows));
         }
+    }
+    // Rests are as many as sessions or blocks, so the order is decided before the time is held against the budget. Seconds
+    // of steps change nothing about it.
+    order::decide_order_as_asked(&mut plan, experiment.design.order)?;
+    if let Some(budget) = scale.budget {
         fit(&mut plan, budget as f64)?;
     }
     if !scale.is_none() {
@@ -48,7 +53,6 @@ pub fn plan(file: &Path, text: &str, seed: u64, machine: Machine, scale: &Scale)
         }
         plan.scaled = Some(Scaled { budget_seconds: scale.budget, changes, asked: scale.clone() });
     }
-    order::decide_order_as_asked(&mut plan, experiment.design.order)?;
     check_places(&plan)?;
     Ok(plan)
 }
@@ -598,6 +602,14 @@ mod tests {
         let long = planned(30 * 86_400).unwrap();
         assert_eq!(long.steps[0].sql.as_ref().unwrap().rows, 10_000_000);
         assert!(planned(60).unwrap_err().contains("do not fit 60 s"));
+        // Five blocks of two sessions and one that is thrown away, in a memory that holds one at a time.
+        let rests =
+            text.replace("rounds = 5", "rounds = 5\nrest_seconds = 60").replace("10000000", "1000000");
+        let scale = Scale { budget: Some(1200), keys: Some(1_000_000), ..Scale::default() };
+        let tight = Machine { memory: 512 << 20, cores: 2 };
+        let by_sessions = plan(Path::new("t.toml"), &rests, 1, tight, &scale).unwrap();
+        assert_eq!((by_sessions.order, by_sessions.targets.len()), (Order::Sessions, 2));
+        assert!(by_sessions.estimate().seconds <= 1201.0, "{}", by_sessions.estimate().seconds);
     }
 
     const BY_URL: &str = "title = 't'\nsteps = ['load', 'scan']\n[workload]\nkind = 'sysbench'\nrows = 10\nseconds = 1\n\
