@@ -294,6 +294,25 @@ fn sessions_that_start_from_copies_measure_the_same_steps() {
 }
 
 #[test]
+fn a_load_that_follows_in_a_session_on_a_copy_begins_with_an_empty_database() {
+    let steps = TINY.replace("'overwrite'", "'again', 'after'");
+    let restored = steps
+        .replace("seed = 5", "seed = 5\ndata = 'restored'\naa = false\nwarmup = false")
+        .replace("rounds = 2", "rounds = 1");
+    let more = "[step.again]\nkind = 'fillrandom'\n[step.after]\nkind = 'readrandom'\n";
+    let lab = Lab::new(&format!("{restored}{more}"));
+    lab.text(&["run", "tiny.toml"]);
+    let [_, sessions, measured, _] = lab.recorded();
+    assert_eq!(count(&sessions, |session| session["outcome"] == "done"), 2);
+    let share = |row: &serde_json::Value| {
+        row["result"]["found"].as_f64().unwrap() / row["result"]["ops"].as_f64().unwrap()
+    };
+    // As many random keys as there are keys leave 63.2 % of them written; the copy has all.
+    let found = |row: &serde_json::Value| row["name"] == "after" && (0.58..0.69).contains(&share(row));
+    assert_eq!(count(&measured, found), 2, "{measured}");
+}
+
+#[test]
 fn a_budget_ends_a_run_after_whole_blocks() {
     let lab = Lab::new(&TINY.replace("rounds = 2", "rounds = 3\nbudget_seconds = 1"));
     lab.text(&["run", "tiny.toml"]);

@@ -274,7 +274,7 @@ fn work(assignment: &Assignment, in_process: RocksApi) -> Result<(), String> {
     for (settings, text) in &assignment.understood {
         check_options(api, settings, text)?;
     }
-    let mut worker = Worker { assignment, api, threads: 0, filled: false, open: None, so_far: None };
+    let mut worker = Worker { assignment, api, threads: 0, open: None, so_far: None };
     say(&Message::Ready)?;
     for line in std::io::stdin().lock().lines() {
         let line = line.map_err(|error| format!("what to do next: {error}"))?;
@@ -301,8 +301,6 @@ struct Worker<'a> {
     assignment: &'a Assignment,
     api: RocksApi,
     threads: u64,
-    /// A load was done.
-    filled: bool,
     /// The database, and what it was opened for: ascending keys, and options of a step.
     open: Option<((bool, &'a str), Database)>,
     /// The slices of the current step that are done.
@@ -388,10 +386,11 @@ impl<'a> Worker<'a> {
         say_done(number, result)
     }
 
-    /// Removes what an earlier load left: as in db_bench, each begins with an empty database.
+    /// Removes what an earlier load left, in this session or in the one that its data are a copy of: as in db_bench, each
+    /// begins with an empty database.
     fn begin_anew(&mut self) -> Result<(), String> {
         self.open = None;
-        if std::mem::replace(&mut self.filled, true) {
+        if has_files(&self.assignment.dir)? {
             Database::destroy(self.api, &self.assignment.dir)?;
         }
         Ok(())
@@ -423,6 +422,15 @@ impl<'a> Worker<'a> {
     }
 }
 
+/// Whether there is anything in `dir`, if it is there.
+fn has_files(dir: &Path) -> Result<bool, String> {
+    match std::fs::read_dir(dir) {
+        Ok(mut entries) => Ok(entries.next().is_some()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(error) => Err(format!("{}: {error}", dir.display())),
+    }
+}
+
 /// Options of a target, then those of a step.
 pub fn joined(target: &str, step: &str) -> String {
     let both = [target, step].map(|text| text.trim_end_matches(';'));
@@ -448,4 +456,21 @@ pub(super) fn say_done(number: usize, result: StepResult) -> Result<(), String> 
     };
     let (histogram, responses) = (flat(&result.samples), flat(&result.responses));
     say(&Message::Done { step: number, result: Box::new(result), histogram, responses })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copied_database_is_there_before_the_first_load_and_a_new_directory_is_empty() {
+        let temp = tempfile::tempdir().unwrap();
+        let dir = temp.path().join("session");
+        assert_eq!(has_files(&dir), Ok(false), "an engine removed it with the database");
+        std::fs::create_dir(&dir).unwrap();
+        assert_eq!(has_files(&dir), Ok(false));
+        std::fs::write(dir.join("CURRENT"), "MANIFEST-000001\n").unwrap();
+        assert_eq!(has_files(&dir), Ok(true));
+        assert!(has_files(&dir.join("CURRENT")).unwrap_err().contains("CURRENT: "));
+    }
 }
