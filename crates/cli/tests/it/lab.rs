@@ -418,11 +418,13 @@ fn transactions_batches_and_open_loops_are_measured() {
     let text = TINY
         .replace(
             "'fillseq', 'readrandom', 'overwrite'",
-            "'fillseq', 'multireadrandom', 'readrandom3', 'due', 'mixgraph', 'randomtransaction', 'overwritelocked'",
+            "'fillseq', 'multireadrandom', 'readrandom3', 'due', 'mixgraph', 'few', 'randomtransaction', 'overwritelocked'",
         )
         .replace("rounds = 2", "rounds = 1\naa = false\nwarmup = false");
     let due = "[step.due]\nkind = 'readrandom'\narrival_rate = 500\narrival_spacing = 'poisson'\n";
-    let lab = Lab::new(&format!("{text}{due}"));
+    // Its counters are there when those of more sets are counted.
+    let few = "[step.few]\nkind = 'randomtransaction'\ntransaction_sets = 2\n";
+    let lab = Lab::new(&format!("{text}{due}{few}"));
     lab.text(&["run", "tiny.toml"]);
     let [_, sessions, measured, _] = lab.recorded();
     assert_eq!(count(&sessions, |session| session["outcome"] == "done"), 2, "nothing failed");

@@ -177,19 +177,27 @@ pub fn run_transactions(
     observe: &mut dyn FnMut(Progress),
 ) -> Result<StepResult, String> {
     let conflicts = AtomicU64::new(0);
+    let sets = if step.kind == StepKind::RandomTransaction { step.transaction_sets } else { 0 };
+    let before = db.sums(sets)?;
     let worker = |seed| Transactions::new(db, step, seed, &conflicts);
     let mut result = run_threads(step, Before::default(), thread_counter, observe, None, worker, || Ok(()))?;
-    let sets = if step.kind == StepKind::RandomTransaction { step.transaction_sets } else { 0 };
-    let sums = db.sums(sets)?;
-    if sums.windows(2).any(|pair| pair[0] != pair[1]) {
-        return Err(format!("a transaction was lost or torn: the sets sum up to {sums:?}"));
-    }
+    check_sums(&before, &db.sums(sets)?)?;
     let conflicts = conflicts.into_inner();
     result.note = (conflicts > 0).then(|| {
         let all = conflicts + result.ops;
         format!("{conflicts} of {all} transactions met another one and were rolled back")
     });
     Ok(result)
+}
+
+/// Whether each set grew by the same from `before` on: earlier steps may have had other sets.
+fn check_sums(before: &[u64], after: &[u64]) -> Result<(), String> {
+    let grew: Vec<i128> =
+        before.iter().zip(after).map(|(before, after)| i128::from(*after) - i128::from(*before)).collect();
+    if grew.windows(2).any(|pair| pair[0] != pair[1]) {
+        return Err(format!("a transaction was lost or torn: the sums of the sets grew by {grew:?}"));
+    }
+    Ok(())
 }
 
 /// As [`run_slice`], for operations that are no engine's: each thread does what `worker` makes of its seed.
@@ -387,6 +395,15 @@ mod tests {
             std::thread::sleep(Duration::from_millis(1));
             self.0.operate(ops)
         }
+    }
+
+    #[test]
+    fn sets_of_counters_must_grow_alike_whatever_earlier_steps_left_in_them() {
+        assert_eq!(check_sums(&[0; 5], &[70; 5]), Ok(()));
+        assert_eq!(check_sums(&[70, 70, 0, 0], &[75, 75, 5, 5]), Ok(()), "two sets before, four now");
+        let error = check_sums(&[70, 70, 0], &[75, 74, 5]).unwrap_err();
+        assert!(error.contains("grew by [5, 4, 5]"), "{error}");
+        assert!(check_sums(&[9, 9], &[8, 9]).is_err(), "lost from before");
     }
 
     /// The open loop of a step of two threads at 1000 operations a second, each of which takes `time`.
