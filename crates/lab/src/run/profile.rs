@@ -91,7 +91,7 @@ pub fn run(store: &Path, arguments: &ProfileArguments) -> Result<(), String> {
             Ok(store.record_profile(arguments.id, &profile)?)
         });
         data.remove(number)?;
-        sampled.map_err(|error| format!("{name}: {error}"))?;
+        sampled.map_err(|error| format!("target {name}: {error}"))?;
     }
     let results = Results::load(&store, arguments.id)?;
     for step in &wanted {
@@ -162,8 +162,7 @@ fn session(
         let ids = || sampled(&plan.targets[target], process.id());
         let perf = if wanted.contains(name) { Some(Perf::start(&ids(), &file, events)?) } else { None };
         process.tell(number, Slice::WHOLE);
-        let done =
-            finished(&process, planned.step.seconds).map_err(|error| format!("step {name}: {error}"))?;
+        let done = finished(&process, planned.step.seconds).map_err(|unfinished| unfinished.words(name))?;
         let Some(perf) = perf else { continue };
         let text = perf.end(&file, done.map(|done| (done.began, done.ended)))?;
         if let Some(done) = done {
@@ -191,8 +190,26 @@ struct Done {
     ended: f64,
 }
 
+/// Why a step did not end.
+enum Unfinished {
+    /// The child says why, and in which step.
+    Failed(String),
+    /// The child says nothing.
+    Unsaid(&'static str),
+}
+
+impl Unfinished {
+    /// A sentence that names `step` once.
+    fn words(self, step: &str) -> String {
+        match self {
+            Unfinished::Failed(why) => why,
+            Unfinished::Unsaid(why) => format!("step {step}: {why}"),
+        }
+    }
+}
+
 /// Waits for the end of a step of `seconds`; `None` if the engine does not offer it.
-fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, String> {
+fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, Unfinished> {
     let (mut began, mut worked) = (monotonic(), None);
     loop {
         let patience = Duration::from_secs_f64(seconds) + 10 * PATIENCE;
@@ -204,12 +221,12 @@ fn finished(process: &Process, seconds: f64) -> Result<Option<Done>, String> {
             // A server is asked for the record after its work.
             Heard::Message(Message::Worked { .. }) => worked = Some(monotonic()),
             Heard::Message(Message::NotOffered { .. }) => return Ok(None),
-            Heard::Message(Message::Failed(why)) => return Err(why),
+            Heard::Message(Message::Failed(why)) => return Err(Unfinished::Failed(why)),
             Heard::Message(
                 Message::Alive | Message::Ready | Message::Progress { .. } | Message::Interrupted { .. },
             ) => {}
-            Heard::Silence => return Err("nothing happened for too long".to_string()),
-            Heard::Nothing => return Err("the process ended".to_string()),
+            Heard::Silence => return Err(Unfinished::Unsaid("nothing happened for too long")),
+            Heard::Nothing => return Err(Unfinished::Unsaid("the process ended")),
         }
     }
 }
@@ -348,6 +365,13 @@ fn answered(heard: &mut PipeReader) -> Result<bool, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn why_a_step_did_not_end_names_it_once() {
+        let said = Unfinished::Failed("step t5: Corruption: x".to_string());
+        assert_eq!(said.words("t5"), "step t5: Corruption: x", "as the child says it");
+        assert_eq!(Unfinished::Unsaid("the process ended").words("t5"), "step t5: the process ended");
+    }
 
     #[test]
     fn what_a_processor_does_not_count_is_left_out() {
