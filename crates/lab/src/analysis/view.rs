@@ -61,15 +61,7 @@ fn is_latest(results: &Results, index: usize) -> bool {
 /// The results of the targets with the numbers `kept`, which then are counted from 0 in this order.
 fn keep(mut results: Results, kept: &[usize]) -> Results {
     let place = |target: usize| kept.iter().position(|index| *index == target);
-    let plan = &mut results.experiment.plan;
-    plan.base = place(plan.base).expect("the base is kept");
-    plan.targets = kept.iter().map(|index| plan.targets[*index].clone()).collect();
-    for target in &mut plan.targets {
-        target.twin_of = target.twin_of.and_then(place);
-    }
-    for block in &mut plan.blocks {
-        *block = block.iter().filter_map(|target| place(*target)).collect();
-    }
+    results.experiment.plan.keep(kept);
     let moved = |target: &mut usize| place(*target).map(|new| *target = new).is_some();
     results.sessions.retain_mut(|session| moved(&mut session.target));
     results.measured.retain_mut(|row| moved(&mut row.target));

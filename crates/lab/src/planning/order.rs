@@ -16,6 +16,7 @@ use crate::experiment::{Design, Experiment, Order, WorkloadKind};
 use crate::planning::balanced;
 use crate::planning::plan::{Plan, PlannedTarget, drawn_orders};
 use crate::planning::scale::{self, Machine};
+use serde::{Deserialize, Serialize};
 use std::ops::Range;
 
 /// Seconds that a reading step runs unmeasured where targets take turns: the first tenth of a second after a pause is
@@ -31,7 +32,52 @@ const USABLE: f64 = 0.8;
 /// Keys below which an experiment that leaves them to the machine is not made smaller to fit memory.
 const LEAST_KEYS: u64 = 200_000;
 
+/// The whole that the plan of a view is a part of: what its orders are made from.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Whole {
+    /// How many targets it has.
+    pub targets: usize,
+    /// The order of all of them in each block.
+    pub blocks: Vec<Vec<usize>>,
+    /// The number in it of each target of the view.
+    pub kept: Vec<usize>,
+}
+
 impl Plan {
+    /// Leaves only the targets `kept`, which then are counted from 0 in this order. Places and turns stay as they were.
+    pub(crate) fn keep(&mut self, kept: &[usize]) {
+        let new = |target: usize| kept.iter().position(|index| *index == target);
+        self.base = new(self.base).expect("the base is kept");
+        let whole = Whole {
+            targets: self.all_targets(),
+            blocks: self.all_blocks().to_vec(),
+            kept: kept.iter().map(|target| self.number_of_all(*target)).collect(),
+        };
+        self.targets = kept.iter().map(|index| self.targets[*index].clone()).collect();
+        for target in &mut self.targets {
+            target.twin_of = target.twin_of.and_then(new);
+        }
+        for block in &mut self.blocks {
+            *block = block.iter().filter_map(|target| new(*target)).collect();
+        }
+        self.whole = Some(whole);
+    }
+
+    /// How many targets took turns, those included that are not in view.
+    fn all_targets(&self) -> usize {
+        self.whole.as_ref().map_or(self.targets.len(), |whole| whole.targets)
+    }
+
+    /// The blocks with all targets that took turns.
+    fn all_blocks(&self) -> &[Vec<usize>] {
+        self.whole.as_ref().map_or(&self.blocks, |whole| &whole.blocks)
+    }
+
+    /// The number of `target` among all that took turns.
+    fn number_of_all(&self, target: usize) -> usize {
+        self.whole.as_ref().map_or(target, |whole| whole.kept[target])
+    }
+
     /// The steps of a session in the pieces that are done without a break: each step, with the one that warms caches
     /// for it before it.
     pub fn turns(&self) -> Vec<Range<usize>> {
@@ -43,29 +89,39 @@ impl Plan {
         starts.zip(ends).map(|(start, end)| start..end).collect()
     }
 
-    /// All targets in the order in which they take the turn of `steps`, for each slice of it.
+    /// The plan's targets in the order in which they take the turn of `steps`, for each slice of it.
     pub fn turn_orders(&self, block: i64, steps: &Range<usize>) -> Vec<Vec<usize>> {
+        let orders = self.orders_of_all(block, steps);
+        let Some(whole) = &self.whole else { return orders };
+        let new = |target: usize| whole.kept.iter().position(|kept| *kept == target);
+        orders.into_iter().map(|order| order.into_iter().filter_map(new).collect()).collect()
+    }
+
+    /// As [`Plan::turn_orders`], of all targets that took turns, by their numbers then.
+    fn orders_of_all(&self, block: i64, steps: &Range<usize>) -> Vec<Vec<usize>> {
+        let targets = self.all_targets();
         let slices = self.slices(steps.end - 1);
         if !self.balanced {
             let seed = self.block_seed(block).wrapping_add(steps.start as u64 * 1000 + 999);
-            return drawn_orders(self.targets.len(), slices, seed);
+            return drawn_orders(targets, slices, seed);
         }
         // A design for each step, whose rows are its blocks one after the other, and within them its slices.
         let seed = self.seed.wrapping_add(steps.start as u64 * 1000 + 999);
         let first = block.max(0) as usize * slices;
-        (first..first + slices).map(|row| balanced::order(self.targets.len(), row, seed)).collect()
+        (first..first + slices).map(|row| balanced::order(targets, row, seed)).collect()
     }
 
     /// At which place of its turn a target works in a step and block; `None` where it has no one place, in slices, and
-    /// where the record does not say.
+    /// where the record does not say. Targets that are not in view count: it is the place that the session had.
     pub fn place(&self, step: usize, target: usize, block: i64) -> Option<usize> {
+        let target = self.number_of_all(target);
         match self.order {
             Order::Sessions => {
-                self.blocks.get(usize::try_from(block).ok()?)?.iter().position(|other| *other == target)
+                self.all_blocks().get(usize::try_from(block).ok()?)?.iter().position(|other| *other == target)
             }
             Order::Steps => {
                 let turn = self.turns().into_iter().find(|turn| turn.contains(&step))?;
-                let orders = self.turn_orders(block, &turn);
+                let orders = self.orders_of_all(block, &turn);
                 let [order] = orders.as_slice() else { return None };
                 order.iter().position(|other| *other == target)
             }
@@ -247,6 +303,38 @@ mod tests {
         let old = Plan { balanced: false, ..plan.clone() };
         assert_eq!(old.turn_orders(0, &(3..4)), old.turn_orders(0, &(3..4)));
         assert!((0..60).any(|block| old.turn_orders(block, &(3..4)) != plan.turn_orders(block, &(3..4))));
+    }
+
+    #[test]
+    fn a_view_leaves_places_and_the_order_of_those_that_are_in_it_as_they_were() {
+        for order in ["", "order = 'sessions'"] {
+            let more = SMALL.replace("seed = 7", &format!("seed = 7\n{order}"));
+            let mut whole = planned(&more, 8 << 30).unwrap();
+            for balanced in [true, false] {
+                whole.balanced = balanced;
+                let mut view = whole.clone();
+                view.keep(&[0, 2]);
+                let mut narrower = view.clone();
+                narrower.keep(&[0]);
+                for (step, block) in
+                    [0, 2, 3].into_iter().flat_map(|step| (0..3).map(move |block| (step, block)))
+                {
+                    for (new, old) in [0, 2].into_iter().enumerate() {
+                        assert_eq!(view.place(step, new, block), whole.place(step, old, block));
+                    }
+                    assert_eq!(narrower.place(step, 0, block), whole.place(step, 0, block));
+                }
+                let turn = 1..3;
+                let first = |plan: &Plan, one, other| -> Vec<bool> {
+                    let at = |order: &[usize], wanted| order.iter().position(|target| *target == wanted);
+                    let orders = plan.turn_orders(1, &turn);
+                    orders.iter().map(|order| at(order, one) < at(order, other)).collect()
+                };
+                assert_eq!(first(&view, 0, 1), first(&whole, 0, 2), "slices");
+                assert!(view.turn_orders(0, &turn).iter().all(|order| order.len() == 2));
+                assert_eq!(view.targets[1].twin_of, Some(0));
+            }
+        }
     }
 
     #[test]

@@ -16,7 +16,7 @@ use crate::experiment::steps::{PlannedStep, Sizes};
 use crate::experiment::{Config, DataSource, Experiment, Order, TargetSet, WorkloadKind};
 use crate::planning::balanced;
 use crate::planning::memory;
-use crate::planning::order;
+use crate::planning::order::{self, Whole};
 use crate::planning::scale::{Machine, Scale, Scaled};
 use crate::run::child::{self, Source};
 use crate::targets::build::{self, Recipe, Wanted};
@@ -91,6 +91,9 @@ pub struct Plan {
     pub balanced: bool,
     /// The order of targets in each block, as many blocks as there may be.
     pub blocks: Vec<Vec<usize>>,
+    /// Of a view of some targets: the plan of all that ran, as far as orders need it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub whole: Option<Whole>,
 }
 
 /// One target, resolved on this machine.
@@ -230,6 +233,7 @@ fn unsettled(experiment: &Experiment, seed: u64, machine: Machine) -> Result<Pla
         scaled: None,
         balanced: true,
         blocks,
+        whole: None,
     };
     order::fit_keys(&mut plan, experiment, machine);
     Ok(plan)

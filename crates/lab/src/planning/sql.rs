@@ -285,6 +285,7 @@ fn unscaled(experiment: &SqlExperiment, file: &Path, seed: u64, machine: Machine
         memory: machine.memory,
         scaled: None,
         balanced: true,
+        whole: None,
     })
 }
 
