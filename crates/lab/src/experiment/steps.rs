@@ -165,20 +165,44 @@ impl PlannedStep {
         if let Some(sql) = &self.sql {
             return !sql.only_reads();
         }
-        matches!(
-            self.step.kind,
-            StepKind::FillSeq
-                | StepKind::FillRandom
-                | StepKind::FillUniqueRandom
-                | StepKind::Overwrite
-                | StepKind::OverwriteAndWait
-                | StepKind::OverwriteLocked
-                | StepKind::RandomTransaction
-                | StepKind::Update
-                | StepKind::Append
-                | StepKind::Merge
-                | StepKind::Delete
-        )
+        use StepKind::{
+            Append, Compact, Compact0, Compact1, CompactLevels, Delete, DeleteSeq, FillRandom, FillSeq,
+            FillUniqueRandom, Flush, FlushAndPause, FlushAndWait, Merge, MixGraph, MultiRead, NewIterator,
+            Overwrite, OverwriteAndWait, OverwriteLocked, RandomTransaction, Range, ReadMissing, ReadOrMerge,
+            ReadOrWrite, ReadRandom, ReadReverse, ReadRows, ReadSeq, ReadWhileScanning, Settle, Statements,
+            Update, VerifyChecksums, WaitForCompaction,
+        };
+        // Every kind by its name: a new one has to choose.
+        match self.step.kind {
+            FillSeq | FillRandom | FillUniqueRandom | Overwrite | OverwriteAndWait | OverwriteLocked
+            | RandomTransaction | Update | Append | Merge | Delete | DeleteSeq => true,
+            MixGraph => self.step.mix.mix_put_ratio > 0.0,
+            ReadOrMerge => self.step.merge_percent > 0,
+            ReadOrWrite => self.step.read_percent < 100,
+            ReadRandom
+            | ReadMissing
+            | ReadWhileScanning
+            | MultiRead
+            | Range { .. }
+            | ReadSeq
+            | ReadRows
+            | ReadReverse
+            | NewIterator
+            | VerifyChecksums => false,
+            // They bring the tree into a shape, and write nothing of users.
+            Settle | Flush | FlushAndWait | FlushAndPause | Compact | Compact0 | Compact1 | CompactLevels
+            | WaitForCompaction => false,
+            // Steps on servers are told apart above.
+            Statements => false,
+        }
+    }
+
+    /// Whether the bytes of its operations are mostly bytes that they wrote: not of mixes, which count what they read, too.
+    pub fn counts_written_bytes(&self) -> bool {
+        use StepKind::{MixGraph, ReadOrMerge, ReadOrWrite};
+        let mixed = matches!(self.step.kind, MixGraph | ReadOrMerge | ReadOrWrite);
+        // Bytes of a step on a server are those that statements returned.
+        self.writes() && self.sql.is_none() && !mixed
     }
 }
 

@@ -258,6 +258,20 @@ fn a_step_under_another_name_takes_its_kind_and_changes() {
 }
 
 #[test]
+fn mixes_write_if_they_have_writes() {
+    let text = format!(
+        "steps = ['fillseq', 'mixgraph', 'reads', 'readrandommergerandom', 'lookups', 'updaterandom', 'readrandom']\n{GOOD}\
+         [step.reads]\nkind = 'mixgraph'\nmix = {{ mix_get_ratio = 0.9, mix_seek_ratio = 0.1 }}\n\
+         [step.lookups]\nkind = 'readrandommergerandom'\nmerge_percent = 0\n"
+    );
+    let steps = planned(&text);
+    let writes: Vec<bool> = steps.iter().map(|planned| planned.writes()).collect();
+    assert_eq!(writes, [true, true, false, true, false, true, false]);
+    let counted: Vec<bool> = steps.iter().map(|planned| planned.counts_written_bytes()).collect();
+    assert_eq!(counted, [true, false, false, false, false, true, false], "mixes count bytes that they read");
+}
+
+#[test]
 fn one_merge_operator_serves_all_steps_of_a_session() {
     let operators = |text: &str| -> Vec<String> {
         let experiment = parse("a.toml", text).unwrap();

@@ -388,9 +388,7 @@ fn from_readings(
     if let Some(busy) = busy {
         set("other_cpu", ((busy - own) / seconds).max(0.0));
     }
-    // Bytes of a step on a server are those that statements returned.
-    if step.writes()
-        && step.sql.is_none()
+    if step.counts_written_bytes()
         && let Some(sectors) = delta("device.write_sectors")
     {
         set("write_amp_device", sectors * 512.0 / result.bytes as f64);
