@@ -107,8 +107,11 @@ pub fn labels(
         labels.push(label("not meaningful", true, text));
     }
     // After a load of random keys chance decides how many are there.
-    let slack = if step.loaded < 1.0 { CHANCE } else { 0.0 };
-    if step.must_find() && (result.found as f64) < result.ops as f64 * (step.loaded - slack) {
+    let slack = |loaded: f64| if loaded < 1.0 { CHANCE } else { 0.0 };
+    if step.must_find()
+        && let Some(loaded) = step.loaded
+        && (result.found as f64) < result.ops as f64 * (loaded - slack(loaded))
+    {
         let text = format!("{} of {} keys were not found", result.ops - result.found, result.ops);
         labels.push(label("keys missing", true, text));
     }

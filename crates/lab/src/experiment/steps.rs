@@ -81,9 +81,9 @@ pub struct PlannedStep {
     /// Options of the engine for this step alone.
     #[serde(default)]
     pub options: String,
-    /// Share of the keys that the load wrote.
+    /// Share of the keys that the load wrote; `None`: a step has deleted some since, and nobody knows how many.
     #[serde(default = "all_of_them")]
-    pub loaded: f64,
+    pub loaded: Option<f64>,
     /// It has as many threads as there are cores, or more.
     #[serde(default)]
     pub oversubscribed: bool,
@@ -95,8 +95,8 @@ pub struct PlannedStep {
     pub sql: Option<SqlStep>,
 }
 
-fn all_of_them() -> f64 {
-    1.0
+fn all_of_them() -> Option<f64> {
+    Some(1.0)
 }
 
 impl PlannedStep {
@@ -141,7 +141,8 @@ impl PlannedStep {
     pub fn must_find(&self) -> bool {
         /// Keys among which chance leaves about the share that it should.
         const MANY: u64 = 10_000;
-        let chance = self.loaded < 1.0 && (self.step.exp_range > 0.0 || self.step.num < MANY);
+        let Some(loaded) = self.loaded else { return false };
+        let chance = loaded < 1.0 && (self.step.exp_range > 0.0 || self.step.num < MANY);
         self.step.kind.is_lookup() && self.step.kind != StepKind::ReadMissing && !chance
     }
 
@@ -284,8 +285,9 @@ impl Experiment {
             // Each load begins with an empty database, so the last one before a step decides.
             loaded = match row.kind {
                 // As many random keys as there are keys leave 1/e of them unwritten.
-                StepKind::FillRandom => 1.0 - (-1.0f64).exp(),
+                StepKind::FillRandom => Some(1.0 - (-1.0f64).exp()),
                 StepKind::FillSeq | StepKind::FillUniqueRandom => all_of_them(),
+                StepKind::Delete | StepKind::DeleteSeq => None,
                 _ => loaded,
             };
             planned_step(name, row, change, sizes, workload, loaded)
@@ -309,7 +311,7 @@ fn planned_step(
     change: &StepChange,
     sizes: &Sizes,
     workload: &Workload,
-    loaded: f64,
+    loaded: Option<f64>,
 ) -> PlannedStep {
     use StepKind::{FillRandom, FillSeq, FillUniqueRandom, Overwrite, ReadSeq};
     let load = matches!(row.kind, FillSeq | FillRandom | FillUniqueRandom);

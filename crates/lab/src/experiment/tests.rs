@@ -272,6 +272,18 @@ fn mixes_write_if_they_have_writes() {
 }
 
 #[test]
+fn after_deletions_a_key_may_be_missing_until_the_next_load() {
+    let text = format!(
+        "steps = ['fillseq', 'readrandom', 'deleterandom', 'after', 'fillseq_wal', 'anew']\n{GOOD}\
+         [step.after]\nkind = 'readrandom'\n[step.anew]\nkind = 'multireadrandom'\n"
+    );
+    let steps = planned(&text);
+    let must_find = [1, 3, 5].map(|step: usize| steps[step].must_find());
+    assert_eq!(must_find, [true, false, true]);
+    assert_eq!((steps[1].loaded, steps[3].loaded, steps[5].loaded), (Some(1.0), None, Some(1.0)));
+}
+
+#[test]
 fn one_merge_operator_serves_all_steps_of_a_session() {
     let operators = |text: &str| -> Vec<String> {
         let experiment = parse("a.toml", text).unwrap();

@@ -174,7 +174,7 @@ fn planned_step(
         step,
         report: change.report.unwrap_or(reported),
         options: String::new(),
-        loaded: 1.0,
+        loaded: Some(1.0),
         oversubscribed: (threads * connections) as usize >= cores.max(2),
         vector_memtable: false,
         sql: Some(sql),
