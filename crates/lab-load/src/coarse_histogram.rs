@@ -6,23 +6,19 @@
 
 use hdrhistogram::Histogram;
 
-/// Upper limits of the buckets, in microseconds: 1, 2, then each the last times 1.5, cut to two digits.
+/// Upper limits of the buckets, in microseconds: 1, 2, then powers of 1.5 from there, each cut to two digits or so. The uncut one is
+/// carried on, so that 6 is followed by 10 and not by 9.
 fn limits() -> Vec<u64> {
     let mut limits = vec![1u64, 2];
-    let mut last = 2f64;
-    while last < 1e19 {
-        last *= 1.5;
-        let mut value = last as u64;
-        let mut power = 1;
-        while value / 10 > 10 {
-            value /= 10;
+    let mut exact = 3.0f64;
+    while exact <= u64::MAX as f64 {
+        let (mut digits, mut power) = (exact as u64, 1);
+        while digits / 10 > 10 {
+            digits /= 10;
             power *= 10;
         }
-        limits.push(value * power);
-        last = (value * power) as f64;
-        if limits.len() > 100 {
-            break;
-        }
+        limits.push(digits * power);
+        exact *= 1.5;
     }
     limits
 }
@@ -58,7 +54,10 @@ mod tests {
 
     #[test]
     fn limits_are_those_of_rocksdb() {
-        assert_eq!(limits()[..14], [1, 2, 3, 4, 6, 9, 13, 19, 28, 42, 63, 94, 140, 210]);
+        let limits = limits();
+        assert_eq!(limits[..15], [1, 2, 3, 4, 6, 10, 15, 22, 34, 51, 76, 110, 170, 250, 380]);
+        // As many as there, up to what 64 bits hold.
+        assert_eq!((limits.len(), limits[limits.len() - 1]), (109, 13_000_000_000_000_000_000));
     }
 
     #[test]
