@@ -147,6 +147,23 @@ fn a_scan_has_a_sample_of_each_row() {
 }
 
 #[test]
+fn loads_leave_a_database_that_is_to_be_kept_alone() {
+    let temp = tempfile::tempdir().unwrap();
+    merged(temp.path(), &["--benchmarks=fillseq"]);
+    let loads = ["fillseq", "fillbatch", "fillrandom", "filluniquerandom[X2]", "fillsync"];
+    let all = format!("--benchmarks={},readseq", loads.join(","));
+    let text = merged(temp.path(), &[&all, "--use_existing_db=1", "--num=5000", "--writes=5000"]);
+    for name in loads.map(|word| word.trim_end_matches("[X2]")) {
+        let line = format!("{name:<12} : skipped (--use_existing_db is true)");
+        assert_eq!(text.lines().filter(|printed| **printed == line).count(), 1, "{name}: {text}");
+    }
+    assert_eq!(text.matches(" micros/op ").count(), 1, "{text}");
+    assert!(text.contains(" 2000 operations;"), "nothing was written: {text}");
+    let written = merged(temp.path(), &["--benchmarks=overwrite,updaterandom", "--use_existing_db=1"]);
+    assert_eq!(written.matches(" 2000 operations;").count(), 2, "these are no loads: {written}");
+}
+
+#[test]
 fn a_version_and_flags_that_are_missing_are_said() {
     let version = text(&outcrop(&["db_bench", "--version"]));
     assert!(version.starts_with("db_bench version outcrop-"), "{version}");

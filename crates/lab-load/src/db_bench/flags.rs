@@ -42,7 +42,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag("cache_type", "auto_hyper_clock_cache", "lru_cache, or the engine's best"),
     Flag("bloom_bits", "-1", "bits of bloom filter per key; below 1: none"),
     Flag("db", "", "directory of the database; empty: dbbench in /tmp or $TMPDIR"),
-    Flag("use_existing_db", "false", "keep what is there; false: it is removed first"),
+    Flag("use_existing_db", "false", "keep what is there, and skip loads (fill..); false: it is removed first"),
     Flag("seed", "0", "base of the threads' seeds; 0: the time"),
     Flag("histogram", "false", "print latencies"),
     Flag("stats_interval_seconds", "0", "seconds between lines of progress per thread; 0: none"),

@@ -89,9 +89,15 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
             continue;
         }
         // A load begins with nothing, as in RocksDB's tool.
-        if index > 0 && name.starts_with("fill") && !flags.on("use_existing_db") {
-            tool.db = None;
-            Database::destroy(api, &tool.dir)?;
+        if name.starts_with("fill") {
+            if flags.on("use_existing_db") {
+                println!("{name:<12} : skipped (--use_existing_db is true)");
+                continue;
+            }
+            if index > 0 {
+                tool.db = None;
+                Database::destroy(api, &tool.dir)?;
+            }
         }
         let step = step_of(name, &flags, seed)?;
         let mut repeated = Repeated::new(name, runs, warm_ups, flags.on("confidence_interval_only"));
