@@ -42,7 +42,11 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag("cache_type", "auto_hyper_clock_cache", "lru_cache, or the engine's best"),
     Flag("bloom_bits", "-1", "bits of bloom filter per key; below 1: none"),
     Flag("db", "", "directory of the database; empty: dbbench in /tmp or $TMPDIR"),
-    Flag("use_existing_db", "false", "keep what is there, and skip loads (fill..); false: it is removed first"),
+    Flag(
+        "use_existing_db",
+        "false",
+        "keep what is there, and skip loads (fill..); false: it is removed first",
+    ),
     Flag("seed", "0", "base of the threads' seeds; 0: the time"),
     Flag("histogram", "false", "print latencies"),
     Flag("stats_interval_seconds", "0", "seconds between lines of progress per thread; 0: none"),
@@ -58,7 +62,7 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag(
         "report_file",
         "",
-        "operations of each interval of the last step, without a background writer's; empty: report.csv",
+        "operations in each whole interval of the last step, not per second and without a background writer's; empty: report.csv",
     ),
     Flag("report_interval_seconds", "0", "seconds of such an interval; 0: no file"),
     Flag("bgwriter_num", "0", "keys the background writer chooses from; 0: num"),
