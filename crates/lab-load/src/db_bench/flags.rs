@@ -158,17 +158,24 @@ impl Flags {
         let undefok =
             arguments.iter().filter_map(|argument| argument.trim_start_matches('-').strip_prefix("undefok="));
         let undefok: Vec<&str> = undefok.flat_map(|names| names.split(',')).collect();
+        let is_excused = |name: &str| {
+            undefok.contains(&name) || name.strip_prefix("no").is_some_and(|name| undefok.contains(&name))
+        };
         for argument in arguments {
             let stripped = argument.strip_prefix("--").or_else(|| argument.strip_prefix('-'));
             let Some(stripped) = stripped else {
                 return Err(format!("{argument} is no flag; flags are --name=value"));
             };
             let (name, value) = stripped.split_once('=').unwrap_or((stripped, "true"));
+            let (name, value) = negated(name)?.map_or((name, value), |name| (name, "false"));
+            if is_switch(name) == Some(true) && switch(value).is_none() {
+                return Err(format!("--{name}={value}: use true or false"));
+            }
             if let Some(index) = FLAGS.iter().position(|flag| flag.0 == name) {
                 values[index] = value.to_string();
             } else if let Some(index) = PASSED.iter().position(|flag| flag.0 == name) {
                 passed[index] = value.to_string();
-            } else if !ACCEPTED.contains(&name) && !undefok.contains(&name) {
+            } else if !ACCEPTED.contains(&name) && !is_excused(name) {
                 return Err(match rocksdb_flags::is_known(name) {
                     true => format!("--{name} is a flag of RocksDB's db_bench that this one does not have"),
                     false => format!("unknown flag --{name}; the nearest is --{}", nearest(name)),
@@ -200,9 +207,36 @@ impl Flags {
     }
 }
 
-/// Whether a switch is on.
+/// Whether a switch of this value is on; nothing but these words is a value of one.
 pub(super) fn is_on(value: &str) -> bool {
-    matches!(value, "true" | "1" | "t" | "yes")
+    switch(value) == Some(true)
+}
+
+/// The value of a switch, in the words that gflags takes, which RocksDB's tool reads its flags with.
+fn switch(value: &str) -> Option<bool> {
+    let is = |words: &[&str]| words.iter().any(|word| value.eq_ignore_ascii_case(word));
+    match value {
+        _ if is(&["1", "t", "true", "y", "yes"]) => Some(true),
+        _ if is(&["0", "f", "false", "n", "no"]) => Some(false),
+        _ => None,
+    }
+}
+
+/// Whether the flag `name` is a switch; `None`: there is no such flag, or none whose value matters.
+fn is_switch(name: &str) -> Option<bool> {
+    let own = || FLAGS.iter().find(|flag| flag.0 == name).map(|flag| matches!(flag.1, "true" | "false"));
+    let passed = || PASSED.iter().find(|flag| flag.0 == name).map(|flag| flag.4.is_switch());
+    own().or_else(passed)
+}
+
+/// The switch that `word` negates: `--nosync` is `--sync=false`, as in gflags.
+fn negated(word: &str) -> Result<Option<&str>, String> {
+    let Some(name) = word.strip_prefix("no").filter(|_| is_switch(word).is_none()) else { return Ok(None) };
+    match is_switch(name) {
+        Some(false) => Err(format!("--{word}: --{name} is no switch")),
+        Some(true) => Ok(Some(name)),
+        None => Ok((ACCEPTED.contains(&name) || rocksdb_flags::is_known(name)).then_some(name)),
+    }
 }
 
 /// The flag whose name is most like `name`.

@@ -240,10 +240,10 @@ fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
         },
         prefix_size: flags.number("prefix_size")?.max(0.0) as usize,
         blob_cache: flags.on("use_blob_cache"),
-        wanted: if flags.on("prepopulate_block_cache") {
-            vec![table_option("prepopulate_block_cache", "kFlushOnly")]
-        } else {
-            Vec::new()
+        wanted: match flags.text("prepopulate_block_cache") {
+            "0" => Vec::new(),
+            "1" => vec![table_option("prepopulate_block_cache", "kFlushOnly")],
+            other => return Err(format!("--prepopulate_block_cache={other}: use 0 or 1")),
         },
         direct_io: flags.on("use_direct_reads"),
         vector_memtable: flags.text("memtablerep") == "vector",

@@ -22,6 +22,13 @@ pub(super) enum Kind {
     Either(&'static str, &'static str),
 }
 
+impl Kind {
+    /// Whether the flag is on or off.
+    pub fn is_switch(self) -> bool {
+        matches!(self, Kind::Switch | Kind::Either(..))
+    }
+}
+
 /// One flag: name, default, the option's group if it is within braces, the option, and what values it has.
 pub(super) struct Passed(
     pub &'static str,

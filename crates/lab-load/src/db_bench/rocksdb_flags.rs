@@ -116,7 +116,8 @@ mod tests {
          The same binary drives RocksDB with `--library=/usr/lib/x86_64-linux-gnu/librocksdb.so`. `cargo xtask scripts` runs RocksDB's\n\
          own `benchmark.sh` and `benchmark_compare.sh`, unmodified, on it and on Debian's db_bench.\n\n\
          Made from the tables in `crates/lab-load/src/db_bench` by `REWRITE=1 cargo test -p outcrop-lab-load`.\n\
-         A flag is `--name=value`; a bare `--name` is `true`. Names listed in `--undefok` are not complained about.\n\n\
+         A flag is `--name=value`; a bare `--name` is `true`, and `--noname` switches off. Switches are on by true, t, yes, y and 1, off by\n\
+         false, f, no, n and 0, in any case; any other value is refused. Names listed in `--undefok` are not complained about.\n\n\
          ## Flags that act\n\n| flag | default | meaning |\n|---|---|---|\n",
         );
         for Flag(name, default, meaning) in FLAGS {

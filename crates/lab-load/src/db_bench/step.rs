@@ -261,6 +261,39 @@ mod tests {
     }
 
     #[test]
+    fn switches_are_read_as_gflags_reads_them() {
+        let on = |text: &str, name: &str| Flags::parse(&arguments(text)).map(|flags| flags.on(name));
+        for word in ["1", "t", "true", "y", "yes", "True", "YES", "T"] {
+            assert_eq!(on(&format!("--histogram={word}"), "histogram"), Ok(true), "{word}");
+        }
+        for word in ["0", "f", "false", "n", "no", "False", "NO", "F"] {
+            assert_eq!(on(&format!("--progress_reports={word}"), "progress_reports"), Ok(false), "{word}");
+        }
+        assert_eq!(on("--histogram", "histogram"), Ok(true));
+        assert_eq!(on("-nohistogram", "histogram"), Ok(false));
+        // The value of a negated flag is not looked at, and the last word about a flag counts.
+        assert_eq!(on("--noprogress_reports=1", "progress_reports"), Ok(false));
+        assert_eq!(on("--nosync --sync", "sync"), Ok(true));
+        let passed = |text: &str| Flags::parse(&arguments(text)).and_then(|flags| flags.passed());
+        assert_eq!(passed("--block_align=Y").unwrap(), "block_based_table_factory={block_align=true}");
+        assert_eq!(passed("--noparanoid_checks").unwrap(), "paranoid_checks=false");
+        assert!(passed("--nostatistics --notransaction_db").is_ok(), "those that change nothing, too");
+        assert!(passed("--nonew_flag --undefok=new_flag").is_ok());
+        for (text, name, value) in [
+            ("--histogram=on", "--histogram", "on"),
+            ("--sync=", "--sync", "=:"),
+            ("--disable_wal=2", "--disable_wal", "2"),
+            ("--block_align=maybe", "--block_align", "maybe"),
+        ] {
+            let error = passed(text).unwrap_err();
+            assert!(error.contains(name) && error.contains(value), "{error}");
+        }
+        assert!(passed("--nonum").unwrap_err().contains("--num is no switch"));
+        assert!(passed("--nohistogramm").unwrap_err().contains("unknown flag --nohistogramm"));
+        assert!(passed("--noreadonly").unwrap_err().contains("is a flag of RocksDB's db_bench"));
+    }
+
+    #[test]
     fn operation_counts_follow_num_reads_writes_and_duration() {
         let step =
             |name: &str, text: &str| step_of(name, &Flags::parse(&arguments(text)).unwrap(), 1).unwrap();
