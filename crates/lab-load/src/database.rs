@@ -164,17 +164,6 @@ impl Database {
         Batch { api: &self.api, batch: unsafe { (self.api.rocksdb_writebatch_create)() } }
     }
 
-    /// Deletes a key.
-    pub fn delete(&self, durability: Durability, key: &[u8]) -> Result<(), String> {
-        let mut error = null_mut();
-        let options = self.writes[durability as usize].0;
-        // SAFETY: live objects and slices.
-        unsafe {
-            (self.api.rocksdb_delete)(self.db.0, options, key.as_ptr().cast(), key.len(), &raw mut error);
-        }
-        take_error(&self.api, error)
-    }
-
     /// Bytes of the value of a key, if it is there; the value is touched.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<usize>, String> {
@@ -415,6 +404,13 @@ impl Batch<'_> {
         unsafe {
             (self.api.rocksdb_writebatch_put)(self.batch, key_start, key.len(), value_start, value.len());
         }
+    }
+
+    /// Adds the deletion of a key.
+    #[inline]
+    pub fn delete(&mut self, key: &[u8]) {
+        // SAFETY: a live object and a slice, which the batch copies.
+        unsafe { (self.api.rocksdb_writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) }
     }
 }
 

@@ -147,6 +147,20 @@ fn a_scan_has_a_sample_of_each_row() {
 }
 
 #[test]
+fn deletions_are_done_in_batches() {
+    let temp = tempfile::tempdir().unwrap();
+    let text = merged(temp.path(), &["--benchmarks=fillseq,deleteseq,readseq", "--batch_size=300"]);
+    let operations = text.lines().filter_map(|line| line.split(" seconds ").nth(1)?.split(' ').next());
+    // Of 2000 keys 1800 are written and deleted.
+    assert_eq!(operations.collect::<Vec<_>>(), ["1800", "1800", "0"], "{text}");
+    let random = ["--benchmarks=fillseq,deleterandom,stats", "--writes=100", "--histogram=1"];
+    let text = merged(temp.path(), &[&random[..], &["--batch_size=50"]].concat());
+    let line = text.lines().find(|line| line.starts_with("deleterandom ")).expect(&text);
+    assert!(line.contains(" 2000 operations;"), "num of them: {text}");
+    assert!(text.contains("Microseconds per delete:\nCount: 40 "), "50 with a write: {text}");
+}
+
+#[test]
 fn loads_leave_a_database_that_is_to_be_kept_alone() {
     let temp = tempfile::tempdir().unwrap();
     merged(temp.path(), &["--benchmarks=fillseq"]);

@@ -10,7 +10,7 @@
 /// Names of benchmarks, with what they do.
 pub(super) const BENCHMARKS: &[(&str, &str)] = &[
     ("fillseq", "writes the keys in order"),
-    ("fillbatch", "the same, 1000 keys in a write"),
+    ("fillbatch", "the same, 1000 keys in a write, as many whole ones as num or writes have"),
     ("fillrandom", "writes random keys"),
     ("filluniquerandom", "writes every key once, in random order"),
     ("fillsync", "writes random keys, a thousandth of num, each synced"),
@@ -40,8 +40,8 @@ pub(super) const BENCHMARKS: &[(&str, &str)] = &[
     ("updaterandom", "looks up a random key, then writes it"),
     ("appendrandom", "looks up a random key, then writes it with a value after what it had"),
     ("mergerandom", "merges into random keys"),
-    ("deleteseq", "deletes the keys in order"),
-    ("deleterandom", "deletes random keys"),
+    ("deleteseq", "deletes num keys in order, batch_size in a write"),
+    ("deleterandom", "deletes num random keys, batch_size in a write"),
     ("mixgraph", "gets, puts and scans of hot and cold keys"),
     ("randomtransaction", "transactions that increment counters"),
     ("verifychecksum", "reads all tables and verifies their checksums"),

@@ -88,7 +88,11 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag("max_background_jobs", "2", "background threads"),
     Flag("use_direct_reads", "false", "O_DIRECT; with use_direct_io_for_flush_and_compaction"),
     Flag("memtablerep", "skip_list", "vector asks RocksDB for its vector memtable"),
-    Flag("batch_size", "1", "keys of one write, or of one lookup of multireadrandom"),
+    Flag(
+        "batch_size",
+        "1",
+        "keys of one write or deletion, or of one lookup of multireadrandom; a last one that would be shorter is left out",
+    ),
     Flag("multiread_batched", "false", "multireadrandom pins values, where the library can"),
     Flag(
         "arrival_rate",

@@ -65,7 +65,8 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         keys if merging && !while_writing && keys >= 1.0 => keys as u64,
         _ => flags.number("num")?.max(1.0) as u64,
     };
-    let ops = operations(kind, name, flags)?;
+    let batch_size = if name == "fillbatch" { 1000 } else { flags.number("batch_size")?.max(1.0) as u32 };
+    let ops = operations(kind, name, flags)?.map(|ops| whole_batches(kind, ops, batch_size));
     // Of a scan of everything, the rows: as many as lookups are asked for.
     let num = if kind == StepKind::ReadSeq { rows(name, flags)? } else { num };
     let durability = match (flags.on("disable_wal"), flags.on("sync") || name == "fillsync") {
@@ -118,7 +119,7 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
         merge_operator: flags.text("merge_operator").to_string(),
         merge_percent: flags.number("mergereadpercent")?.clamp(0.0, 100.0) as u32,
         read_percent: flags.number("readwritepercent")?.clamp(0.0, 100.0) as u32,
-        batch_size: if name == "fillbatch" { 1000 } else { flags.number("batch_size")?.max(1.0) as u32 },
+        batch_size,
         batched: flags.on("multiread_batched"),
         arrival: arrival(flags)?,
         mix: mix(flags)?,
@@ -138,18 +139,19 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
         (flags.number("reads")?, flags.number("writes")?, flags.number("duration")?);
     let num = flags.number("num")?.max(1.0) as u64;
     let count = |asked: f64| if asked < 0.0 { num } else { asked as u64 };
+    // No writes at all are as many as there are keys, as in RocksDB's tool.
+    let written = || if writes >= 1.0 { writes as u64 } else { num };
     Ok(match kind {
-        StepKind::FillSeq | StepKind::FillUniqueRandom => Some(count(writes)),
-        StepKind::FillRandom if name == "fillsync" => Some((count(writes) / 1000).max(1)),
+        StepKind::FillSeq | StepKind::FillUniqueRandom => Some(written()),
+        StepKind::FillRandom if name == "fillsync" => Some((written() / 1000).max(1)),
         StepKind::ReadSeq | StepKind::VerifyChecksums => Some(1),
         StepKind::ReadRows | StepKind::ReadReverse => Some(rows(name, flags)?),
-        // Of RocksDB's flags deletes is missing, so num it is; a duration does not end them.
+        // Of RocksDB's flags deletes is missing, so num it is.
         StepKind::DeleteSeq => Some(num),
         kind if kind.is_upkeep() => Some(1),
         _ if duration > 0.0 => None,
-        StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait | StepKind::Delete => {
-            Some(count(writes))
-        }
+        StepKind::Delete => Some(num),
+        StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait => Some(written()),
         // Steps that read and write go by the larger of the two counts.
         StepKind::Update
         | StepKind::Append
@@ -159,6 +161,13 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
         _ if name == "readrandomsmall" => Some(count(reads) / 1000),
         _ => Some(count(reads)),
     })
+}
+
+/// Of `ops` asked for, those that are done: a batch that would go beyond them is not begun, as in RocksDB's tool.
+fn whole_batches(kind: StepKind, ops: u64, batch_size: u32) -> u64 {
+    let in_batches =
+        kind.is_put() || matches!(kind, StepKind::Delete | StepKind::DeleteSeq | StepKind::MultiRead);
+    if in_batches { ops - ops % u64::from(batch_size) } else { ops }
 }
 
 /// Rows that a scan reads at most.
@@ -309,12 +318,29 @@ mod tests {
         assert_eq!(step("readreverse", "--num=7 --reads=3").ops, Some(3));
         assert_eq!((step("readtocache", "--num=7 --reads=3 --threads=4").num), 7);
         assert_eq!(step("fillbatch", "--num=7000").batch_size, 1000);
+        // A batch is not begun that would exceed what was asked for.
+        assert_eq!(step("fillbatch", "--num=7500").ops, Some(7000));
+        assert_eq!(step("fillbatch", "--num=7500 --writes=100").ops, Some(0));
+        assert_eq!(step("overwrite", "--num=7 --batch_size=3").ops, Some(6));
+        assert_eq!(step("fillseq", "--num=7 --writes=0").ops, Some(7));
+        assert_eq!(step("multireadrandom", "--num=7 --batch_size=3 --reads=5").ops, Some(3));
+        assert_eq!(step("readrandom", "--num=7 --batch_size=3").ops, Some(7), "it has no batches");
         assert_eq!(step("readrandomsmall", "--num=7000").ops, Some(7));
         assert_eq!(step("readrandomwriterandom", "--num=7 --reads=3 --writes=9").ops, Some(9));
         let beside_scan = step("readwhilescanning", "--num=7 --reads=3 --threads=2");
         assert_eq!((beside_scan.ops, beside_scan.threads, beside_scan.threads_beside()), (Some(3), 2, 1));
         let sync = step("fillsync", "--num=5000");
         assert_eq!((sync.durability, sync.ops), (Durability::Sync, Some(5)));
+    }
+
+    #[test]
+    fn deletions_are_num_in_whole_batches_whatever_is_said_of_writes() {
+        let step = |text: &str| step_of("deleterandom", &Flags::parse(&arguments(text)).unwrap(), 1).unwrap();
+        let deletions = step("--num=2500 --writes=100");
+        assert_eq!((deletions.ops, deletions.batch_size), (Some(2500), 1));
+        let deletions = step("--num=2500 --writes=100 --batch_size=1000");
+        assert_eq!((deletions.ops, deletions.batch_size), (Some(2000), 1000));
+        assert_eq!(step("--num=2500 --duration=3").ops, None);
     }
 
     #[test]

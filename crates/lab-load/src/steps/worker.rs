@@ -257,13 +257,15 @@ impl Operate for Worker<'_> {
             }
             StepKind::Update => self.update(),
             StepKind::Delete | StepKind::DeleteSeq => {
-                if step.kind == StepKind::Delete {
-                    self.draw();
-                } else {
-                    self.write_key(ops);
+                let count = u64::from(step.batch_size.max(1));
+                for index in 0..count {
+                    let random = step.kind == StepKind::Delete;
+                    let number = if random { self.random() } else { ops + index };
+                    self.write_key(number);
+                    self.batch.delete(&self.key);
                 }
-                db.delete(step.durability, &self.key)?;
-                Ok(Done { ops: 1, found: 1, bytes: self.pair })
+                db.write(step.durability, &mut self.batch)?;
+                Ok(Done { ops: count, found: count, bytes: count * self.pair })
             }
             StepKind::ReadSeq => {
                 // One operation per row; the sample is that of the whole scan.
