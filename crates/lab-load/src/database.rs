@@ -248,13 +248,16 @@ impl Database {
         }
     }
 
-    /// Seeks `key` and copies up to `count` values into `copy`; gives the bytes of the values.
-    pub fn scan_from(&self, key: &[u8], count: u64, copy: &mut [u8]) -> Result<u64, String> {
-        let (mut bytes, mut error) = (0, null_mut());
-        // SAFETY: live objects; values are valid until the iterator moves.
+    /// Seeks `key` and copies up to `count` values into `copy`; gives whether `key` itself is there, and how many values and bytes of
+    /// values were read.
+    pub fn scan_from(&self, key: &[u8], count: u64, copy: &mut [u8]) -> Result<(bool, u64, u64), String> {
+        let (mut rows, mut bytes, mut error) = (0, 0, null_mut());
+        let found;
+        // SAFETY: live objects; keys and values are valid until the iterator moves.
         unsafe {
             let iter = (self.api.rocksdb_create_iterator)(self.db.0, self.read.0);
             (self.api.rocksdb_iter_seek)(iter, key.as_ptr().cast(), key.len());
+            found = (self.api.rocksdb_iter_valid)(iter) != 0 && self.key_of(iter) == key;
             for _ in 0..count {
                 if (self.api.rocksdb_iter_valid)(iter) == 0 {
                     break;
@@ -263,13 +266,14 @@ impl Database {
                 let value = (self.api.rocksdb_iter_value)(iter, &raw mut len);
                 std::ptr::copy_nonoverlapping(value.cast(), copy.as_mut_ptr(), len.min(copy.len()));
                 std::hint::black_box(&mut *copy);
+                rows += 1;
                 bytes += len as u64;
                 (self.api.rocksdb_iter_next)(iter);
             }
             (self.api.rocksdb_iter_get_error)(iter, &raw mut error);
             (self.api.rocksdb_iter_destroy)(iter);
         }
-        take_error(&self.api, error).map(|()| bytes)
+        take_error(&self.api, error).map(|()| (found, rows, bytes))
     }
 
     /// Reads the first `most` rows, asking for each key and value as db_bench does; gives the number of rows and their bytes.

@@ -45,6 +45,7 @@ pub fn step_and_result(name: &str, ops: u64, seconds: f64) -> (PlannedStep, Step
         beside: None,
         search_seconds: None,
         scanned_rows: None,
+        kinds: None,
         database_bytes: None,
         parts: Vec::new(),
         rows: None,

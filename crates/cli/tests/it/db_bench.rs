@@ -146,6 +146,37 @@ fn a_scan_has_a_sample_of_each_row() {
     assert!(some.contains(" 10 operations;") && some.contains("Count: 10 "), "{some}");
 }
 
+/// The number after `name`.
+fn number_after(text: &str, name: &str) -> u64 {
+    let rest = text.split(name).nth(1).unwrap_or_else(|| panic!("{name}: {text}"));
+    rest.chars().take_while(char::is_ascii_digit).collect::<String>().parse().unwrap()
+}
+
+#[test]
+fn steps_of_several_operations_say_how_many_of_each() {
+    let temp = tempfile::tempdir().unwrap();
+    merged(temp.path(), &["--benchmarks=fillseq", "--value_size=70"]);
+    let merges = ["--merge_operator=put", "--threads=2", "--value_size=70", "--use_existing_db=1"];
+    let text = merged(temp.path(), &[&["--benchmarks=readrandommergerandom"], &merges[..]].concat());
+    let line = text.lines().find(|line| line.starts_with("readrandommergerandom ")).expect(&text);
+    let [reads, merged_in] = ["(reads:", " merges:"].map(|name| number_after(line, name));
+    assert!(reads > 800 && merged_in > 2000 && reads + merged_in == 4000, "{line}");
+    assert!(line.ends_with(&format!(" total:4000 hits:{reads} maxlength:70)")), "{line}");
+    let mix = ["--mix_get_ratio=0.5", "--mix_put_ratio=0.3", "--mix_seek_ratio=0.2", "--use_existing_db=1"];
+    let text = merged(temp.path(), &[&["--benchmarks=mixgraph", merges[0]], &mix[..]].concat());
+    let line = text.lines().find(|line| line.starts_with("mixgraph ")).expect(&text);
+    let [gets, puts, seeks] = ["( Gets:", " Puts:", " Seek:"].map(|name| number_after(line, name));
+    assert!(gets > puts && puts > seeks && seeks > 0 && gets + puts + seeks == 2000, "{line}");
+    let read = gets + seeks;
+    assert!(
+        line.contains(&format!(", reads {read} in {read} found, avg size: ")),
+        "every key is there: {line}"
+    );
+    let text = merged(temp.path(), &["--benchmarks=randomtransaction", "--reads=300", "--threads=2"]);
+    let line = text.lines().find(|line| line.starts_with("randomtransaction ")).expect(&text);
+    assert_eq!(number_after(line, "( transactions:") - number_after(line, " aborts:"), 600, "{line}");
+}
+
 #[test]
 fn deletions_are_done_in_batches() {
     let temp = tempfile::tempdir().unwrap();
@@ -229,7 +260,7 @@ fn the_other_benchmarks_of_rocksdbs_tool_do_what_they_say() {
     assert!(text.contains("--- level 0 ---"), "sstables: {text}");
     let mixed = merged(temp.path(), &["--benchmarks=fillseq,readrandomwriterandom", "--readwritepercent=60"]);
     // Of 2000 operations 1200 look up keys that are all there.
-    assert!(mixed.contains("( total:2000 found:1200)"), "{mixed}");
+    assert!(mixed.contains("( reads:1200 writes:800 total:2000 found:1200)"), "{mixed}");
     let scanned = merged(temp.path(), &["--benchmarks=fillseq,readwhilescanning", "--threads=2"]);
     // The lookups of both threads alone are counted.
     assert!(scanned.contains("4000 operations;") && scanned.contains("(4000 of 4000 found)"), "{scanned}");

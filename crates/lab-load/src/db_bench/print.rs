@@ -5,7 +5,7 @@ use super::stats_text::for_scripts;
 use super::step::{redundancy, value_sizes};
 use crate::Database;
 use crate::coarse_histogram::percentile;
-use crate::steps::OpenLoopResult;
+use crate::steps::{KindCounts, OpenLoopResult};
 use crate::{Step, StepKind, StepResult};
 use hdrhistogram::Histogram;
 
@@ -74,23 +74,9 @@ fn codec_name(flag: &str) -> &str {
 }
 
 pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogram: bool) {
-    let found = match step.kind {
-        StepKind::ReadRandom
-        | StepKind::ReadMissing
-        | StepKind::ReadWhileScanning
-        | StepKind::MultiRead
-        | StepKind::MixGraph
-        | StepKind::ReadOrMerge
-        | StepKind::Range { .. } => {
-            format!(" ({} of {} found)", result.found, result.ops)
-        }
-        StepKind::Update | StepKind::Append => format!(" ( updates:{} found:{})", result.ops, result.found),
-        StepKind::Merge => format!(" ( updates:{})", result.ops),
-        StepKind::ReadOrWrite => format!(" ( total:{} found:{})", result.ops, result.found),
-        _ => String::new(),
-    };
+    let message = message(step.kind, result);
     println!(
-        "{name:<12} : {:>11.3} micros/op {} ops/sec {:.3} seconds {} operations; {:>6.1} MB/s{found}",
+        "{name:<12} : {:>11.3} micros/op {} ops/sec {:.3} seconds {} operations; {:>6.1} MB/s{message}",
         result.micros_per_op,
         (result.ops as f64 / result.seconds.max(1e-9)) as u64,
         result.seconds,
@@ -114,6 +100,35 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
     print_histogram(&format!("Microseconds per {}:", what(step)), &result.samples);
     if result.open.is_some() {
         print_histogram("Microseconds from the time an operation was due:", &result.responses);
+    }
+}
+
+/// The counts at the end of a result line, in the words of RocksDB's tool; of all threads, where that has those of one.
+fn message(kind: StepKind, result: &StepResult) -> String {
+    let StepResult { ops, found, .. } = result;
+    let KindCounts { gets, puts, put_bytes, merges, seeks, rows, longest, aborts } =
+        result.kinds.unwrap_or_default();
+    let mean = |sum: u64, count: u64| sum as f64 / count.max(1) as f64;
+    match kind {
+        StepKind::ReadRandom
+        | StepKind::ReadMissing
+        | StepKind::ReadWhileScanning
+        | StepKind::MultiRead
+        | StepKind::Range { .. } => format!(" ({found} of {ops} found)"),
+        StepKind::Update | StepKind::Append => format!(" ( updates:{ops} found:{found})"),
+        StepKind::Merge => format!(" ( updates:{ops})"),
+        StepKind::ReadOrWrite => format!(" ( reads:{gets} writes:{puts} total:{ops} found:{found})"),
+        StepKind::ReadOrMerge => {
+            format!(" (reads:{gets} merges:{merges} total:{ops} hits:{found} maxlength:{longest})")
+        }
+        StepKind::MixGraph => format!(
+            " ( Gets:{gets} Puts:{puts} Seek:{seeks}, reads {found} in {} found, avg size: {:.1} value, {:.1} scan)",
+            gets + seeks,
+            mean(put_bytes, puts),
+            mean(rows, seeks)
+        ),
+        StepKind::RandomTransaction => format!(" ( transactions:{} aborts:{aborts})", ops + aborts),
+        _ => String::new(),
     }
 }
 
@@ -200,6 +215,33 @@ fn print_histogram(title: &str, samples: &Histogram<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_are_told_in_the_words_of_rocksdbs_tool() {
+        let kinds = KindCounts {
+            gets: 60,
+            puts: 30,
+            put_bytes: 1000,
+            merges: 40,
+            seeks: 10,
+            rows: 25,
+            longest: 101,
+            aborts: 3,
+        };
+        let result = StepResult { ops: 100, found: 50, kinds: Some(kinds), ..StepResult::nothing() };
+        let of = |kind| message(kind, &result);
+        assert_eq!(of(StepKind::ReadRandom), " (50 of 100 found)");
+        assert_eq!(of(StepKind::ReadOrWrite), " ( reads:60 writes:30 total:100 found:50)");
+        assert_eq!(of(StepKind::ReadOrMerge), " (reads:60 merges:40 total:100 hits:50 maxlength:101)");
+        assert_eq!(of(StepKind::RandomTransaction), " ( transactions:103 aborts:3)");
+        assert_eq!(
+            of(StepKind::MixGraph),
+            " ( Gets:60 Puts:30 Seek:10, reads 50 in 70 found, avg size: 33.3 value, 2.5 scan)"
+        );
+        let empty = message(StepKind::MixGraph, &StepResult::nothing());
+        assert!(empty.ends_with("reads 0 in 0 found, avg size: 0.0 value, 0.0 scan)"), "{empty}");
+        assert_eq!(of(StepKind::FillSeq), "");
+    }
 
     #[test]
     fn a_report_has_the_operations_of_each_whole_interval() {

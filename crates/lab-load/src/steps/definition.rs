@@ -120,6 +120,12 @@ impl StepKind {
         matches!(self, StepKind::RandomTransaction | StepKind::OverwriteLocked)
     }
 
+    /// Whether it has operations of several kinds, which are counted apart.
+    pub fn has_several(self) -> bool {
+        use StepKind::{MixGraph, RandomTransaction, ReadOrMerge, ReadOrWrite};
+        matches!(self, MixGraph | ReadOrWrite | ReadOrMerge | RandomTransaction)
+    }
+
     /// Whether its operations read and never write.
     pub fn only_reads(self) -> bool {
         use StepKind::{NewIterator, Range, ReadReverse, ReadRows, ReadSeq, VerifyChecksums};

@@ -3,7 +3,7 @@
 //! ```text
 //! run_step -> threads: measure.rs, worker.rs (operations, measured), writer.rs, scanner.rs (the thread beside them) -> StepResult
 //!                      pace.rs (when an operation starts), limit.rs (rates of writers), upkeep.rs (shapes of the tree)
-//! definition.rs: what a step is          result.rs: what it gave, beside.rs: what threads beside it did
+//! definition.rs: what a step is          result.rs: what it gave, beside.rs: what threads beside it did, kinds.rs: how often each operation
 //! ```
 //! In a closed loop a latency sample is the time since the previous completion in the same thread: it includes making
 //! the key and any pause of the client. In an open loop operations are due at their times, and the time since then, the
@@ -12,6 +12,7 @@
 
 pub mod beside;
 mod definition;
+mod kinds;
 mod limit;
 mod measure;
 mod pace;
@@ -22,6 +23,7 @@ mod worker;
 mod writer;
 
 pub use definition::{Step, StepKind};
+pub use kinds::KindCounts;
 pub use measure::{Done, Operate};
 pub use outcrop_lab_stats::open_loop::Spacing;
 pub use pace::{Arrival, OpenLoopResult};
@@ -142,6 +144,7 @@ pub fn run_slice(
         start,
         limiter: Limiter::new(if step.kind.is_put() { step.write_rate } else { 0 }),
         notes: way.flatten().into_iter().collect::<Vec<_>>().into(),
+        kinds: Mutex::default(),
     };
     let beside = (step.threads_beside() > 0).then_some(db);
     let worker = |seed| Worker::new(db, step, seed, &common);
@@ -158,6 +161,8 @@ pub fn run_slice(
     if let Some(limiter) = &common.limiter {
         result.set_rate(limiter.report((step.key_size + step.value_size) as f64));
     }
+    let kinds = common.kinds.into_inner().expect("no thread panics with it");
+    result.kinds = step.kind.has_several().then_some(kinds);
     let notes = common.notes.into_inner().expect("no thread panics with it");
     result.note = (!notes.is_empty()).then(|| notes.join("; "));
     Ok(match so_far {
@@ -183,6 +188,7 @@ pub fn run_transactions(
     let mut result = run_threads(step, Before::default(), thread_counter, observe, None, worker, || Ok(()))?;
     check_sums(&before, &db.sums(sets)?)?;
     let conflicts = conflicts.into_inner();
+    result.kinds = step.kind.has_several().then(|| KindCounts { aborts: conflicts, ..KindCounts::default() });
     result.note = (conflicts > 0).then(|| {
         let all = conflicts + result.ops;
         format!("{conflicts} of {all} transactions met another one and were rolled back")

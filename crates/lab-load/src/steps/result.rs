@@ -2,6 +2,7 @@
 
 use super::OpenLoopResult;
 use super::beside::BesideResult;
+use super::kinds::KindCounts;
 use super::limit::RateReport;
 use super::measure::ThreadResult;
 use crate::counters::Counters;
@@ -83,6 +84,9 @@ pub struct StepResult {
     /// Rows that a scan beside the counted operations read, if a step has such.
     #[serde(default)]
     pub scanned_rows: Option<u64>,
+    /// Operations of each kind, if a step has several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub kinds: Option<KindCounts>,
     /// Bytes of a server's database at the end, and of all its files, if it says so.
     #[serde(default)]
     pub database_bytes: Option<[u64; 2]>,
@@ -206,6 +210,13 @@ impl StepResult {
                 (Some(so_far), Some(later)) => Some(so_far + later),
                 (so_far, later) => so_far.or(later),
             },
+            kinds: match (self.kinds, later.kinds) {
+                (Some(mut so_far), Some(later)) => {
+                    so_far.add(&later);
+                    Some(so_far)
+                }
+                (so_far, later) => so_far.or(later),
+            },
             database_bytes: later.database_bytes.or(self.database_bytes),
             parts: self.parts,
             samples: self.samples,
@@ -254,6 +265,7 @@ pub(super) fn summarize(threads: &[ThreadResult]) -> StepResult {
         beside: None,
         search_seconds: None,
         scanned_rows: None,
+        kinds: None,
         database_bytes: None,
         parts: Vec::new(),
         samples: histogram,
@@ -300,6 +312,7 @@ mod tests {
             result.usage.user_seconds = seconds;
             result.load_cpu_seconds = Some(seconds / 2.0);
             result.scanned_rows = Some(ops * 10);
+            result.kinds = Some(KindCounts { gets: ops, ..KindCounts::default() });
             result
         };
         let both = part(30, 1.0, 10.0, 5_000).followed_by(part(10, 2.0, 20.0, 9_000));
@@ -309,6 +322,7 @@ mod tests {
         assert_eq!((both.percentiles[0].round(), both.percentiles[4].round()), (5.0, 9.0));
         assert_eq!((both.longest_gap_ms, both.counters.stalls), (0.009, 40));
         assert_eq!((both.load_cpu_seconds, both.scanned_rows), (Some(1.5), Some(400)));
+        assert_eq!(both.kinds, Some(KindCounts { gets: 40, ..KindCounts::default() }));
         assert_eq!((both.usage.user_seconds, (both.writer_achieved * 6.0).round()), (3.0, 4.0));
     }
 

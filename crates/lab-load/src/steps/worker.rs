@@ -5,7 +5,7 @@
 use super::limit::Limiter;
 use super::measure::{Done, Operate};
 use super::pace::Throttle;
-use super::{Step, StepKind, upkeep};
+use super::{KindCounts, Step, StepKind, upkeep};
 use crate::Database;
 use crate::database::{Batch, Rows};
 use crate::keys::exponential;
@@ -25,6 +25,8 @@ pub(super) struct Common {
     pub limiter: Option<Limiter>,
     /// Notes for the reader about the step as it was done.
     pub notes: Mutex<Vec<String>>,
+    /// Operations of each kind, of the threads that have ended.
+    pub kinds: Mutex<KindCounts>,
 }
 
 /// One counted thread on a database.
@@ -48,6 +50,8 @@ pub(super) struct Worker<'a> {
     /// The scan of a step that reads row by row.
     rows: Option<Rows<'a>>,
     rows_over: bool,
+    /// Its operations of each kind, of a step that has several.
+    kinds: KindCounts,
 }
 
 impl<'a> Worker<'a> {
@@ -82,6 +86,7 @@ impl<'a> Worker<'a> {
                 _ => None,
             },
             rows_over: false,
+            kinds: KindCounts::default(),
         }
     }
 
@@ -184,20 +189,31 @@ impl<'a> Worker<'a> {
         let key_size = self.key.len() as u64;
         let (found, bytes) = match action {
             Action::Get => {
+                self.kinds.gets += 1;
                 let len = self.db.get(&self.key)?;
                 (u64::from(len.is_some()), len.map_or(0, |len| key_size + len as u64))
             }
             Action::Put(size) => {
                 self.batch.put(&self.key, self.values.of(size));
                 self.db.write(self.step.durability, &mut self.batch)?;
+                self.kinds.puts += 1;
+                self.kinds.put_bytes += size as u64;
                 (0, key_size + size as u64)
             }
             Action::Seek(rows) => {
-                let bytes = self.db.scan_from(&self.key, rows, &mut mixed.copy)?;
-                (u64::from(bytes > 0), bytes)
+                let (found, rows, bytes) = self.db.scan_from(&self.key, rows, &mut mixed.copy)?;
+                self.kinds.seeks += 1;
+                self.kinds.rows += rows;
+                (u64::from(found), bytes)
             }
         };
         Ok(Done { ops: 1, found, bytes })
+    }
+}
+
+impl Drop for Worker<'_> {
+    fn drop(&mut self) {
+        self.common.kinds.lock().expect("no thread panics with it").add(&self.kinds);
     }
 }
 
@@ -229,17 +245,25 @@ impl Operate for Worker<'_> {
             }
             StepKind::Merge => self.merge(),
             StepKind::ReadOrMerge => {
-                let merges = self.rng.next_u64() % 100 < u64::from(step.merge_percent);
-                if merges { self.merge() } else { self.get() }
+                if self.rng.next_u64() % 100 < u64::from(step.merge_percent) {
+                    self.kinds.merges += 1;
+                    return self.merge();
+                }
+                let done = self.get()?;
+                self.kinds.gets += 1;
+                self.kinds.longest = self.kinds.longest.max(done.bytes.saturating_sub(self.key.len() as u64));
+                Ok(done)
             }
             StepKind::ReadOrWrite if ops % 100 < u64::from(step.read_percent) => {
                 self.draw();
+                self.kinds.gets += 1;
                 let len = db.get(&self.key)?;
                 let bytes = len.map_or(0, |len| (self.key.len() + len) as u64);
                 Ok(Done { ops: 1, found: u64::from(len.is_some()), bytes })
             }
             StepKind::ReadOrWrite => {
                 self.draw();
+                self.kinds.puts += 1;
                 let value = self.values.next_value();
                 let bytes = (self.key.len() + value.len()) as u64;
                 self.batch.put(&self.key, value);
