@@ -143,6 +143,31 @@ fn processor_time_is_sampled_in_a_run_of_its_own_or_perf_is_asked_for() {
 }
 
 #[test]
+fn a_profile_that_fails_leaves_no_samples_behind() {
+    // Begins as perf does, and fails when it is told to end.
+    const FAILING: &str = "#!/usr/bin/env bash\n\
+        [ \"$1\" = record ] || exit 0\n\
+        while [ $# -gt 0 ]; do\n\
+          case $1 in -o) echo PERFILE2 > \"$2\"; echo \"$2\" > recorded;; --control) ends=${2#fd:};; esac; shift\n\
+        done\n\
+        trap 'echo no space >&2; exit 1' INT\n\
+        read -r -u \"${ends%,*}\" word; echo ack >&\"${ends#*,}\"\n\
+        while :; do sleep 0.05; done\n";
+    let lab = Lab::new(&TINY.replace("rounds = 2", "rounds = 1\naa = false\nwarmup = false"));
+    lab.text(&["run", "tiny.toml"]);
+    let perf = lab.dir.path().join("perf.sh");
+    std::fs::write(&perf, FAILING).unwrap();
+    std::fs::set_permissions(&perf, std::os::unix::fs::PermissionsExt::from_mode(0o755)).unwrap();
+    let output = lab.command(&["profile", "1"]).env("OUTCROP_PERF", &perf).output().unwrap();
+    let error = String::from_utf8(output.stderr).unwrap();
+    assert!(!output.status.success() && error.contains("perf cannot sample (no space)"), "{error}");
+    let recorded = std::fs::read_to_string(lab.dir.path().join("recorded")).unwrap();
+    assert!(recorded.trim().ends_with("session-0.perf"), "{recorded}");
+    let data = lab.dir.path().join("outcrop-lab-data");
+    assert!(!data.exists(), "{:?}", std::fs::read_dir(&data).map(Iterator::collect::<Vec<_>>));
+}
+
+#[test]
 fn a_killed_run_resumes_and_no_step_is_lost_or_doubled() {
     is_killed_and_resumed("steps");
 }

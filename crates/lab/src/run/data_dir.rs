@@ -4,10 +4,11 @@
 //! outcrop-lab-data/
 //!   OUTCROP-LAB        the mark, locked while a run uses the directory
 //!   session-0 ...      one database each; removed when its session ends
+//!   session-0.perf     samples of a step, removed when it ends
 //! ```
-//! Invariants: nothing is written into a directory that holds anything and lacks the mark. Only the mark and
-//! `session-N` are ever deleted, and the directory itself if this run created it and nothing else is in it. The
-//! next run removes whatever a killed run left, also in another directory: `abandoned.rs`.
+//! Invariants: nothing is written into a directory that holds anything and lacks the mark. Only the mark,
+//! `session-N` and `session-N.perf` are ever deleted, and the directory itself if this run created it and nothing else is in it.
+//! The next run removes whatever a killed run left, also in another directory: `abandoned.rs`.
 
 use super::abandoned;
 use std::fs::{File, Metadata, OpenOptions, TryLockError};
@@ -20,6 +21,8 @@ use std::time::{Duration, Instant};
 pub(super) const MARKER: &str = "OUTCROP-LAB";
 /// The start of the names of session directories.
 const SESSION: &str = "session-";
+/// The end of the names of files that `profile.rs` samples sessions into.
+const SAMPLES: &str = ".perf";
 /// How long the end of another run is waited for.
 const PATIENCE: Duration = Duration::from_secs(5);
 /// Between two looks at it.
@@ -184,7 +187,7 @@ pub(super) fn is_at(file: &File, path: &Path) -> bool {
     open.is_some() && open == there
 }
 
-/// Removes the sessions in `root`, whose lock the caller holds; gives the bytes of their files.
+/// Removes the sessions in `root`, whose lock the caller holds, and what was sampled of them; gives the bytes of their files.
 ///
 /// # Errors
 /// A sentence naming what cannot be removed.
@@ -194,12 +197,20 @@ pub(super) fn remove_sessions(root: &Path) -> Result<u64, String> {
     for entry in std::fs::read_dir(root).map_err(|error| failed(root, error))? {
         let entry = entry.map_err(|error| failed(root, error))?;
         let name = entry.file_name();
-        let number = name.to_str().and_then(|name| name.strip_prefix(SESSION)?.parse::<usize>().ok());
-        if number.is_some() {
-            let path = entry.path();
-            bytes += bytes_below(&path);
-            std::fs::remove_dir_all(&path).map_err(|error| failed(&path, error))?;
+        let Some(of_session) = name.to_str().and_then(|name| name.strip_prefix(SESSION)) else { continue };
+        let path = entry.path();
+        let samples = of_session.strip_suffix(SAMPLES);
+        if samples.unwrap_or(of_session).parse::<usize>().is_err() {
+            continue;
         }
+        if samples.is_some() {
+            bytes += entry.metadata().map_or(0, |found| found.len());
+            std::fs::remove_file(&path)
+        } else {
+            bytes += bytes_below(&path);
+            std::fs::remove_dir_all(&path)
+        }
+        .map_err(|error| failed(&path, error))?;
     }
     Ok(bytes)
 }
@@ -335,8 +346,12 @@ mod tests {
         std::fs::write(temp.path().join(MARKER), "").unwrap();
         std::fs::create_dir(temp.path().join("session-4")).unwrap();
         std::fs::write(temp.path().join("session-4/CURRENT"), "").unwrap();
+        // Of one that was sampled; and a file of somebody's.
+        std::fs::write(temp.path().join("session-4.perf"), "PERFILE2").unwrap();
+        std::fs::write(temp.path().join("session-notes.perf"), "mine").unwrap();
         let _data = take(temp.path()).unwrap();
-        assert!(!temp.path().join("session-4").exists());
+        assert!(!temp.path().join("session-4").exists() && !temp.path().join("session-4.perf").exists());
+        assert!(temp.path().join("session-notes.perf").exists());
     }
 
     #[test]

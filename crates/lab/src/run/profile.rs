@@ -158,13 +158,14 @@ fn session(
     process.wait_until_ready()?;
     for (number, planned) in plan.steps.iter().enumerate() {
         let name = &planned.step.name;
-        let file = dir.with_extension("perf");
+        // Outlives the sampler, which writes to it until it is gone.
+        let file = Recording(dir.with_extension("perf"));
         let ids = || sampled(&plan.targets[target], process.id());
-        let perf = if wanted.contains(name) { Some(Perf::start(&ids(), &file, events)?) } else { None };
+        let perf = if wanted.contains(name) { Some(Perf::start(&ids(), &file.0, events)?) } else { None };
         process.tell(number, Slice::WHOLE);
         let done = finished(&process, planned.step.seconds).map_err(|unfinished| unfinished.words(name))?;
         let Some(perf) = perf else { continue };
-        let text = perf.end(&file, done.map(|done| (done.began, done.ended)))?;
+        let text = perf.end(&file.0, done.map(|done| (done.began, done.ended)))?;
         if let Some(done) = done {
             let samples = Samples::parse(&text);
             keep(Profile { target, step: name.clone(), date: now(), ops: done.ops, samples })?;
@@ -269,6 +270,16 @@ fn no_perf(error: std::io::Error) -> String {
     format!("cannot run perf ({error}); install it, on Debian: apt-get install linux-perf")
 }
 
+/// A file of samples, removed on drop: it lies beside the session's directory, in which the engine has the say.
+struct Recording(PathBuf);
+
+impl Drop for Recording {
+    fn drop(&mut self) {
+        // Of a step that is not sampled there is none.
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
+
 /// A sampler of processes.
 struct Perf {
     child: KilledOnDrop,
@@ -334,7 +345,6 @@ impl Perf {
             .stderr(Stdio::null())
             .output()
             .map_err(no_perf)?;
-        let _ = std::fs::remove_file(file);
         Ok(String::from_utf8_lossy(&output.stdout).into_owned())
     }
 }
