@@ -5,10 +5,12 @@
 //! Percentiles: P50: 1.9 ... P99.99: 41.2                                                    of that step
 //!  Sum 9/0 1.2 GB 0.0 ...                                 row of the compaction statistics, by header names
 //! ```
-//! A step ends at the next result or at the end of the file; the last of each kind of line counts, because
+//! A step has the name that `benchmark.sh` gave the log, or else that of the benchmark. It ends at the next result or at the end of the file; the last of each kind of line counts, because
 //! statistics are cumulative. Write amplification is what was written per byte ingested: exact here.
 
+use super::benchmark_sh::{stem, step_of};
 use super::model::{Target, gigabytes, number};
+use super::names::Names;
 use super::repair::Repair;
 use super::sink::{CellOrigin, Sink};
 use super::source::Source;
@@ -35,9 +37,8 @@ const SUM_COLUMNS: [(&str, &str, &str); 4] = [
 
 /// Reads a log.
 pub(super) fn parse_log(source: &Source, sink: &mut Sink) {
-    let configuration = source.name.trim_end_matches(".log").trim_start_matches("benchmark_");
     let version = source.lines().find_map(|(_, text)| version_banner(text)).unwrap_or_default();
-    let target: Arc<Target> = Arc::new(rocksdb(version, "", configuration));
+    let mut names = Names::default();
     let mut step: Option<Step> = None;
     let mut header: Vec<&str> = Vec::new();
     for (line, text) in source.lines() {
@@ -47,7 +48,9 @@ pub(super) fn parse_log(source: &Source, sink: &mut Sink) {
             }
             match result(text) {
                 Some((name, values)) => {
-                    let place = CellOrigin { target: Arc::clone(&target), step: name.into(), line };
+                    let step_name = step_of(&source.name, name).unwrap_or(name);
+                    let target = names.unique(step_name, target_of(version, source), line, sink);
+                    let place = CellOrigin { target, step: step_name.into(), line };
                     for (metric, unit, value) in values {
                         sink.number(&place, metric, unit, value);
                     }
@@ -69,6 +72,15 @@ pub(super) fn parse_log(source: &Source, sink: &mut Sink) {
     if sink.rows.iter().any(|row| row.metric.starts_with("p9")) {
         sink.repair(Repair::CoarsePercentiles, 1, "p50 to p99.99");
     }
+}
+
+/// The target of a file: a version in a directory. Where the file does not say which, the directory has to.
+fn target_of(version: &str, source: &Source) -> Target {
+    let mut target = rocksdb(version, "", &source.directory);
+    if version.is_empty() {
+        target.name = target.configuration.clone();
+    }
+    target
 }
 
 /// `RocksDB:    version 8.6.7`.
@@ -208,9 +220,7 @@ fn stalls(text: &str) -> Option<f64> {
 
 /// Reads the wall, user and system seconds of a step.
 pub(super) fn parse_times(source: &Source, sink: &mut Sink) {
-    let step =
-        source.name.trim_end_matches(".time").trim_end_matches(".log").trim_start_matches("benchmark_");
-    let target = Arc::new(rocksdb("", "", &source.directory));
+    let (step, target) = (stem(&source.name), Arc::new(target_of("", source)));
     for (line, text) in source.lines().filter(|(_, text)| !text.trim().is_empty()) {
         let Some([wall, user, system]) = times(text) else {
             sink.reject(line, "not 'wall user system' in seconds");
@@ -229,10 +239,19 @@ pub(super) fn times(text: &str) -> Option<[f64; 3]> {
     words?.try_into().ok()
 }
 
-/// Reads throughput per second.
+/// Whole seconds between times that were rounded to such.
+fn interval(at: &[f64]) -> f64 {
+    let seconds = match at {
+        [first, .., last] => (last - first) / (at.len() - 1) as f64,
+        [only] => *only,
+        [] => 1.0,
+    };
+    seconds.round().max(1.0)
+}
+
+/// Reads throughput by intervals, which are of one second in `benchmark.sh`.
 pub(super) fn parse_rates(source: &Source, sink: &mut Sink) {
-    let step =
-        source.name.trim_end_matches(".r.csv").trim_end_matches(".log").trim_start_matches("benchmark_");
+    let step = stem(&source.name);
     let (mut at, mut rates) = (Vec::new(), Vec::new());
     for (line, text) in source.lines().filter(|(_, text)| !text.trim().is_empty()) {
         let mut cells = text.split(',').map(number);
@@ -245,8 +264,10 @@ pub(super) fn parse_rates(source: &Source, sink: &mut Sink) {
             _ => sink.reject(line, "not 'second,operations'"),
         }
     }
-    let place =
-        CellOrigin { target: Arc::new(rocksdb("", "", &source.directory)), step: step.into(), line: 2 };
+    // What is printed is how many operations an interval had.
+    let seconds = interval(&at);
+    rates.iter_mut().for_each(|rate| *rate /= seconds);
+    let place = CellOrigin { target: Arc::new(target_of("", source)), step: step.into(), line: 2 };
     sink.series(&place, "interval_qps", "ops/s", &at, rates);
     if step.contains("whilewriting") {
         sink.repair(Repair::WriterInThroughput, 1, step);

@@ -6,7 +6,7 @@
 //!       -> classic.rs: the relative tables and colours of the posts
 //!       -> archive.rs: what the record keeps; tails.rs: what can be judged of it
 //! ```
-//! Parsers: `summary_line`, `version_table`, `db_bench_log` (db_bench); `sysbench`, `query_table`, `hardware`
+//! Parsers: `summary_line`, `version_table`, `db_bench_log` with `benchmark_sh` (db_bench); `sysbench`, `query_table`, `hardware`
 //! (sysbench); `insert_benchmark`; `samplers` (vmstat, iostat); `fio`.
 //!
 //! Invariants: a file or line that does not parse is listed with its reason and the rest goes on; a value that
@@ -15,6 +15,7 @@
 //! Next: `model.rs` for what a row is, `repair.rs` for the defects; `docs/lab-import.md` for users.
 
 mod archive;
+mod benchmark_sh;
 mod classic;
 mod colours;
 mod db_bench_log;
@@ -161,6 +162,7 @@ pub fn run(paths: &[PathBuf]) -> Result<Report, String> {
     for file in files {
         import_file(&file, &mut report);
     }
+    report.tell_repeated_targets_apart();
     Ok(report)
 }
 

@@ -2,13 +2,14 @@
 
 use super::classic::{Classic, classic};
 use super::format::Format;
-use super::model::{Reject, Row, Series, Text};
+use super::model::{Reject, Row, Series, Target, Text};
 use super::repair::{Effect, Repair, Repaired};
 use crate::report::text::align;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::fmt::{Display, Formatter, Result as FmtResult};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Columns of the summary.
 const WIDTH: usize = 80;
@@ -43,7 +44,55 @@ pub struct Report {
     pub rejects: Vec<Reject>,
 }
 
+impl FileSummary {
+    /// The title of the table that its rows are in.
+    fn table(&self) -> String {
+        match Path::new(&*self.file).ancestors().nth(2) {
+            Some(above) if self.format.has_one_target() => {
+                format!("{}/*: {}", above.display(), self.format.name())
+            }
+            _ => self.file.to_string(),
+        }
+    }
+}
+
 impl Report {
+    /// Gives targets of db_bench's files that recur in a step of a table names of their own: files of one directory, and of
+    /// directories side by side, may be of the same version.
+    pub(super) fn tell_repeated_targets_apart(&mut self) {
+        let mut used: HashSet<(String, Text, Text)> = HashSet::new();
+        let (mut rows, mut series) = (self.rows.as_mut_slice(), self.series.as_mut_slice());
+        for file in &self.files {
+            let (of_file, other_rows) = rows.split_at_mut(file.rows);
+            let (series_of_file, other_series) = series.split_at_mut(file.series);
+            (rows, series) = (other_rows, other_series);
+            if !matches!(file.format, Format::DbBenchLog | Format::DbBenchTimes | Format::DbBenchRates) {
+                continue;
+            }
+            let table = file.table();
+            let mut renamed: HashMap<(Text, Text), Arc<Target>> = HashMap::new();
+            for row in of_file {
+                let cell = (row.step.clone(), row.target.name.clone());
+                if !renamed.contains_key(&cell) {
+                    let is_new = |name: &Text| used.insert((table.clone(), cell.0.clone(), name.clone()));
+                    let target = with_new_name(&row.target, is_new);
+                    if target.name != cell.1 {
+                        let (repair, line) = (Repair::RepeatedTarget, row.line);
+                        let what = format!("named {}", target.name);
+                        self.repairs.push(Repaired { repair, file: file.file.clone(), line, what });
+                    }
+                    renamed.insert(cell.clone(), target);
+                }
+                row.target = Arc::clone(&renamed[&cell]);
+            }
+            for series in series_of_file {
+                if let Some(target) = renamed.get(&(series.step.clone(), series.target.name.clone())) {
+                    series.target = Arc::clone(target);
+                }
+            }
+        }
+    }
+
     /// The classic tables of a metric: one for each file with several targets, and one for the files of one
     /// target each that have the same format and lie in sibling directories.
     ///
@@ -84,12 +133,7 @@ impl Report {
             if !rows.iter().any(&wanted) {
                 continue;
             }
-            let title = match Path::new(&*file.file).ancestors().nth(2) {
-                Some(above) if file.format.has_one_target() => {
-                    format!("{}/*: {}", above.display(), file.format.name())
-                }
-                _ => file.file.to_string(),
-            };
+            let title = file.table();
             match groups.iter_mut().find(|(other, _)| *other == title) {
                 Some((_, group)) => group.extend_from_slice(rows),
                 None => groups.push((title, rows.to_vec())),
@@ -163,6 +207,17 @@ impl Display for Report {
         self.write_repairs(to)?;
         self.write_rejects(to)
     }
+}
+
+/// `target`, or the same under the first of `8.7.3#2`, `8.7.3#3` .. that is new.
+fn with_new_name(target: &Arc<Target>, mut is_new: impl FnMut(&Text) -> bool) -> Arc<Target> {
+    if is_new(&target.name) {
+        return Arc::clone(target);
+    }
+    let own = target.name.split('#').next().unwrap_or_default();
+    let mut names = (2..).map(|count: usize| Text::from(format!("{own}#{count}")));
+    let name = names.find(|name| is_new(name)).expect("there are more numbers than targets");
+    Arc::new(Target { name, ..Target::clone(target) })
 }
 
 /// `file:line` in at most `width` columns, cut at the left.

@@ -1,7 +1,8 @@
 //! Importing db_bench's files: each format, each repair, on files written for the purpose.
 
-use crate::imported::{fixtures, number, only, rejected, repaired, rows};
-use outcrop_lab::import::{Repair, Value};
+use crate::imported::{fixtures, import, number, only, rejected, repaired, rows};
+use outcrop_lab::import::{Repair, Report, Value};
+use std::path::Path;
 
 const LOAD: &str = "fillseq.wal_disabled.v400";
 const WAIT: &str = "overwriteandwait.t1.s0";
@@ -141,7 +142,7 @@ fn tables_with_a_header_are_relative_when_their_first_column_is_one() {
 fn logs_are_read_by_header_names_in_every_layout() {
     let report = fixtures("db_bench");
     let new = "benchmark_overwrite.t1.s0.log";
-    let of = |metric| number(&report, new, "overwrite", "10.3.4", metric);
+    let of = |metric| number(&report, new, "overwrite.t1.s0", "10.3.4", metric);
     for (metric, value) in [
         ("ops_sec", 476_190.0),
         ("usec_op", 2.1),
@@ -183,6 +184,102 @@ fn logs_are_read_by_header_names_in_every_layout() {
     let torn = rejected(&report, "benchmark_torn.t1.log");
     assert_eq!(torn, [(2, "a result line that does not parse".to_string())]);
     assert_eq!(number(&report, "benchmark_torn.t1.log", "readseq", "8.0", "ops_sec"), 9e6);
+}
+
+/// Writes a log of each `benchmark` that took so many operations per second.
+fn write_log(path: &Path, version: &str, results: &[(&str, u32)]) {
+    std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+    let mut text = format!("RocksDB:    version {version}\n");
+    for (benchmark, rate) in results {
+        let line =
+            format!("{benchmark:<12} :       2.000 micros/op {rate} ops/sec 60.000 seconds 99 operations;\n");
+        text += &line;
+    }
+    std::fs::write(path, text).unwrap();
+}
+
+/// Step, target and rate of each result, in order.
+fn rates(report: &Report) -> Vec<(String, String, f64)> {
+    let rates = report.rows.iter().filter(|row| &*row.metric == "ops_sec");
+    rates.map(|row| (row.step.to_string(), row.target.name.to_string(), row.number().unwrap())).collect()
+}
+
+#[test]
+fn logs_of_a_directory_have_the_steps_that_benchmark_sh_named_them_by() {
+    let temp = tempfile::tempdir().unwrap();
+    for (name, benchmark, rate) in [
+        ("fwdrange.t1", "seekrandom", 1),
+        ("readrandom.t1", "readrandom", 2),
+        ("readrandom.t8", "readrandom", 3),
+        ("revrange.t1", "seekrandom", 4),
+    ] {
+        write_log(&temp.path().join(format!("out/benchmark_{name}.log")), "8.6.7", &[(benchmark, rate)]);
+    }
+    let report = import(temp.path());
+    let steps: Vec<(String, f64)> =
+        rates(&report).into_iter().map(|(step, target, rate)| (format!("{step} {target}"), rate)).collect();
+    let expected = ["fwdrange.t1 8.6.7", "readrandom.t1 8.6.7", "readrandom.t8 8.6.7", "revrange.t1 8.6.7"];
+    assert_eq!(steps, [1.0, 2.0, 3.0, 4.0].map(|rate| (expected[rate as usize - 1].to_string(), rate)));
+    assert!(report.repairs.is_empty() && report.rejects.is_empty(), "{:?}", report.repairs);
+    let waits = temp.path().join("other/benchmark_overwriteandwait.t4.s0.log");
+    write_log(&waits, "8.6.7", &[("overwrite", 5), ("waitforcompaction", 6)]);
+    let load = temp.path().join("other/benchmark_fillseq.wal_disabled.v400.log");
+    write_log(&load, "8.6.7", &[("fillseq", 7)]);
+    let other = import(&temp.path().join("other"));
+    let steps: Vec<String> = rates(&other).into_iter().map(|(step, ..)| step).collect();
+    assert_eq!(steps, ["fillseq.wal_disabled.v400", "overwriteandwait.t4.s0", "waitforcompaction"]);
+}
+
+#[test]
+fn results_of_logs_that_recur_are_all_kept() {
+    let temp = tempfile::tempdir().unwrap();
+    let log = |path: &str, results: &[(&str, u32)]| write_log(&temp.path().join(path), "8.6.7", results);
+    // Three runs of one, other names than the script's, and the same version in another directory.
+    log("a/benchmark_readrandom.t1.log", &[("readrandom", 1), ("readrandom", 2), ("readrandom", 3)]);
+    log("a/mine.log", &[("readrandom", 4), ("seekrandom", 5)]);
+    log("a/other.log", &[("readrandom", 6)]);
+    log("b/benchmark_readrandom.t1.log", &[("readrandom", 7)]);
+    let report = import(temp.path());
+    let named = |step: &str, target: &str, rate: f64| (step.to_string(), target.to_string(), rate);
+    assert_eq!(
+        rates(&report),
+        [
+            named("readrandom.t1", "8.6.7", 1.0),
+            named("readrandom.t1", "8.6.7#2", 2.0),
+            named("readrandom.t1", "8.6.7#3", 3.0),
+            named("readrandom", "8.6.7", 4.0),
+            named("seekrandom", "8.6.7", 5.0),
+            named("readrandom", "8.6.7#2", 6.0),
+            named("readrandom.t1", "8.6.7#4", 7.0),
+        ]
+    );
+    assert_eq!(repaired(&report, "a/benchmark_readrandom.t1.log", Repair::RepeatedTarget), [3, 4]);
+    assert_eq!(repaired(&report, "a/other.log", Repair::RepeatedTarget), [2]);
+    assert_eq!(repaired(&report, "b/benchmark_readrandom.t1.log", Repair::RepeatedTarget), [2]);
+    // All metrics of a result go with it.
+    let seconds = rows(&report, "b/benchmark_readrandom.t1.log", "readrandom.t1", "8.6.7#4", "seconds");
+    assert_eq!(seconds.len(), 1);
+}
+
+#[test]
+fn times_and_rates_of_directories_stand_side_by_side() {
+    let temp = tempfile::tempdir().unwrap();
+    for (version, rate) in [("8.6", 10), ("8.7", 20)] {
+        let file = temp.path().join(version).join("benchmark_readrandom.t1.log.r.csv");
+        std::fs::create_dir_all(file.parent().unwrap()).unwrap();
+        std::fs::write(&file, format!("secs_elapsed,interval_qps\n1,{rate}\n2,{rate}\n")).unwrap();
+        std::fs::write(file.with_file_name("benchmark_readrandom.t1.log.time"), "61 8 0.5\n").unwrap();
+    }
+    let report = import(temp.path());
+    for metric in ["interval_qps", "elapsed"] {
+        let of_metric = report.rows.iter().filter(|row| &*row.metric == metric);
+        let names: Vec<&str> = of_metric.map(|row| &*row.target.name).collect();
+        assert_eq!(names, ["8.6", "8.7"], "{metric}");
+    }
+    // What RocksDB's tool writes is operations of an interval.
+    let slow = temp.path().join("benchmark_readrandom.t1.log.r.csv");
+    std::fs::write(&slow, "secs_elapsed,interval_qps\n10,1000\n20,1200\n").unwrap();
+    assert_eq!(number(&import(&slow), "r.csv", "readrandom.t1", "", "interval_qps"), 110.0);
 }
 
 #[test]
