@@ -164,6 +164,17 @@ impl Database {
         Batch { api: &self.api, batch: unsafe { (self.api.rocksdb_writebatch_create)() } }
     }
 
+    /// Deletes a key.
+    pub fn delete(&self, durability: Durability, key: &[u8]) -> Result<(), String> {
+        let mut error = null_mut();
+        let options = self.writes[durability as usize].0;
+        // SAFETY: live objects and slices.
+        unsafe {
+            (self.api.rocksdb_delete)(self.db.0, options, key.as_ptr().cast(), key.len(), &raw mut error);
+        }
+        take_error(&self.api, error)
+    }
+
     /// Bytes of the value of a key, if it is there; the value is touched.
     #[inline]
     pub fn get(&self, key: &[u8]) -> Result<Option<usize>, String> {
@@ -411,10 +422,15 @@ impl Batch<'_> {
     }
 
     /// Adds the deletion of a key.
+    ///
+    /// # Errors
+    /// If the library has no deletions in batches.
     #[inline]
-    pub fn delete(&mut self, key: &[u8]) {
+    pub fn delete(&mut self, key: &[u8]) -> Result<(), String> {
+        let delete = self.api.rocksdb_writebatch_delete.ok_or("the library has no deletions in batches")?;
         // SAFETY: a live object and a slice, which the batch copies.
-        unsafe { (self.api.rocksdb_writebatch_delete)(self.batch, key.as_ptr().cast(), key.len()) }
+        unsafe { delete(self.batch, key.as_ptr().cast(), key.len()) }
+        Ok(())
     }
 }
 

@@ -109,6 +109,7 @@ functions! {
         rocksdb_writeoptions_disable_WAL: fn(Object, c_int);
         rocksdb_readoptions_create: fn() -> Object;
         rocksdb_readoptions_destroy: fn(Object);
+        rocksdb_delete: fn(Object, Object, Bytes, size_t, Errptr);
         rocksdb_get_pinned: fn(Object, Object, Bytes, size_t, Errptr) -> Object;
         rocksdb_pinnableslice_value: fn(Object, *mut size_t) -> Bytes;
         rocksdb_pinnableslice_destroy: fn(Object);
@@ -130,13 +131,13 @@ functions! {
         rocksdb_writebatch_destroy: fn(Object);
         rocksdb_writebatch_clear: fn(Object);
         rocksdb_writebatch_put: fn(Object, Bytes, size_t, Bytes, size_t);
-        rocksdb_writebatch_delete: fn(Object, Bytes, size_t);
         rocksdb_write: fn(Object, Object, Object, Errptr);
         rocksdb_property_value: fn(Object, Bytes) -> *mut c_char;
         rocksdb_property_int: fn(Object, Bytes, *mut u64) -> c_int;
         rocksdb_free: fn(*mut c_void);
     }
     optional {
+        rocksdb_writebatch_delete: fn(Object, Bytes, size_t);
         rocksdb_iter_seek_to_last: fn(Object);
         rocksdb_verify_checksum: fn(Object, Errptr);
         rocksdb_merge: fn(Object, Object, Bytes, size_t, Bytes, size_t, Errptr);

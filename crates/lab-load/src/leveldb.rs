@@ -1,7 +1,7 @@
 //! LevelDB's C functions under RocksDB's names, so that the same load drives it.
 //!
 //! ```text
-//! same signature       rocksdb_write -> leveldb_write                    no code in between
+//! same signature       rocksdb_delete -> leveldb_delete                  no code in between
 //! other shape          rocksdb_get_pinned -> leveldb_get                 a function here
 //! no such thing        rocksdb_options_set_num_levels -> ignored         LevelDB has one setting, its own
 //! ```
@@ -30,6 +30,7 @@ const SAME: &[&str] = &[
     "writeoptions_set_sync",
     "readoptions_create",
     "readoptions_destroy",
+    "delete",
     "create_iterator",
     "iter_destroy",
     "iter_seek",

@@ -246,7 +246,7 @@ mod tests {
     #[test]
     fn a_report_has_the_operations_of_each_whole_interval() {
         assert_eq!(report(&[10, 20, 30], 1), "secs_elapsed,interval_qps\n1,10\n2,20\n3,30\n");
-        // What an interval had, not a rate; and nothing of one that was cut short.
+        // The operations of an interval, not a rate; and nothing of one that was cut short.
         assert_eq!(report(&[10, 20, 31, 40, 50], 2), "secs_elapsed,interval_qps\n2,30\n4,71\n");
         assert_eq!(report(&[10], 2), "secs_elapsed,interval_qps\n");
         let temp = std::env::temp_dir().join(format!("outcrop-report-{}", std::process::id()));

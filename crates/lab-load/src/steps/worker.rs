@@ -124,6 +124,24 @@ impl<'a> Worker<'a> {
         Ok(Done { ops: count, found: count, bytes })
     }
 
+    /// Deletes `batch_size` keys, random ones or the next in order; `ops` were deleted before.
+    fn delete(&mut self, ops: u64) -> Result<Done, String> {
+        let (step, count) = (self.step, u64::from(self.step.batch_size.max(1)));
+        for index in 0..count {
+            let number = if step.kind == StepKind::Delete { self.random() } else { ops + index };
+            self.write_key(number);
+            if count == 1 {
+                self.db.delete(step.durability, &self.key)?;
+            } else {
+                self.batch.delete(&self.key)?;
+            }
+        }
+        if count > 1 {
+            self.db.write(step.durability, &mut self.batch)?;
+        }
+        Ok(Done { ops: count, found: count, bytes: count * self.pair })
+    }
+
     /// Adds an operand to a random key.
     fn merge(&mut self) -> Result<Done, String> {
         self.draw();
@@ -280,17 +298,7 @@ impl Operate for Worker<'_> {
                 Ok(Done { ops: 1, found: u64::from(found), bytes })
             }
             StepKind::Update => self.update(),
-            StepKind::Delete | StepKind::DeleteSeq => {
-                let count = u64::from(step.batch_size.max(1));
-                for index in 0..count {
-                    let random = step.kind == StepKind::Delete;
-                    let number = if random { self.random() } else { ops + index };
-                    self.write_key(number);
-                    self.batch.delete(&self.key);
-                }
-                db.write(step.durability, &mut self.batch)?;
-                Ok(Done { ops: count, found: count, bytes: count * self.pair })
-            }
+            StepKind::Delete | StepKind::DeleteSeq => self.delete(ops),
             StepKind::ReadSeq => {
                 // One operation per row; the sample is that of the whole scan.
                 let (rows, bytes) = db.scan(step.num)?;

@@ -264,7 +264,7 @@ pub(super) fn parse_rates(source: &Source, sink: &mut Sink) {
             _ => sink.reject(line, "not 'second,operations'"),
         }
     }
-    // What is printed is how many operations an interval had.
+    // Each number is the operations of an interval.
     let seconds = interval(&at);
     rates.iter_mut().for_each(|rate| *rate /= seconds);
     let place = CellOrigin { target: Arc::new(target_of("", source)), step: step.into(), line: 2 };

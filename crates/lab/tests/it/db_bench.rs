@@ -276,7 +276,7 @@ fn times_and_rates_of_directories_stand_side_by_side() {
         let names: Vec<&str> = of_metric.map(|row| &*row.target.name).collect();
         assert_eq!(names, ["8.6", "8.7"], "{metric}");
     }
-    // What RocksDB's tool writes is operations of an interval.
+    // RocksDB's tool writes the operations of an interval.
     let slow = temp.path().join("benchmark_readrandom.t1.log.r.csv");
     std::fs::write(&slow, "secs_elapsed,interval_qps\n10,1000\n20,1200\n").unwrap();
     assert_eq!(number(&import(&slow), "r.csv", "readrandom.t1", "", "interval_qps"), 110.0);
