@@ -62,6 +62,11 @@ pub fn locate(
     Ok(None)
 }
 
+/// Whether `stored`, the `wal_dir` of the OPTIONS file in `db`, is another directory that has WALs.
+pub fn has_wals_elsewhere(env: &Env, db: &Path, stored: &Path) -> Result<bool, Error> {
+    Ok(!is_same(stored, db) && Logs::in_dir(env, stored, FileNumber::NONE)?.any)
+}
+
 /// WALs of a directory.
 struct Logs {
     /// There is one.

@@ -1,6 +1,7 @@
 //! `outcrop ldb` verbs that copy a database: backups and checkpoints.
 
 use super::LdbArguments;
+use crate::wal_dir;
 use outcrop::{BackupEngine, BackupEngineOptions, Env, Error};
 use std::path::PathBuf;
 
@@ -69,9 +70,31 @@ impl LdbArguments {
     pub(super) fn restore(&self) -> Result<(), Error> {
         let engine = self.copies.open_to_read()?;
         println!("open restore engine OK");
-        engine.restore_backup(self.copies.chosen(&engine)?, self.dir()?, self.dir()?)?;
+        let wal_dir = self.restored_wal_dir()?;
+        engine.restore_backup(self.copies.chosen(&engine)?, self.dir()?, wal_dir)?;
         println!("restore from backup OK");
         Ok(())
+    }
+
+    /// Where the WALs of what is restored go: beside its tables, unless `--wal_dir` says otherwise. RocksDB's tool knows no other place.
+    ///
+    /// # Errors
+    /// InvalidArgument if the database that is replaced has WALs elsewhere: its application would replay them over what was restored.
+    fn restored_wal_dir(&self) -> Result<PathBuf, Error> {
+        if let Some(dir) = &self.options.wal_dir {
+            return Ok(dir.clone());
+        }
+        let (env, dir) = (Env::posix(), self.dir()?);
+        let stored = self.stored_options(&env)?.db.wal_dir;
+        match stored.filter(|stored| wal_dir::has_wals_elsewhere(&env, dir, stored).unwrap_or(true)) {
+            Some(stored) => Err(Error::invalid_argument(format!(
+                "the OPTIONS file in {} says that WALs are in {}, where there are some: say with --wal_dir where those of the restored \
+                 database are to be",
+                dir.display(),
+                stored.display()
+            ))),
+            None => Ok(dir.to_path_buf()),
+        }
     }
 
     /// One line for each backup, and for each that is damaged why.

@@ -121,6 +121,23 @@ fn a_copy_does_not_take_the_wals_of_the_original() {
     apart.assert_application_has(&[("flushed", "1"), ("unflushed", "2"), ("later", "4")]);
 }
 
+/// WALs of the database that is replaced have what was written after the backup.
+#[test]
+fn a_backup_restored_in_place_is_not_mixed_with_what_came_later() {
+    let apart = Apart::new();
+    let flag = |name: &str, dir: &str| format!("--{name}={}", apart.path(dir).display());
+    apart.ok(&[&flag("backup_dir", "backups"), "backup"]);
+    let db = apart.open();
+    db.put("flushed", "later").unwrap();
+    drop(db);
+    let complaint = apart.fails_on(&apart.path("db"), &[&flag("backup_dir", "backups"), "restore"]);
+    assert!(complaint.contains("--wal_dir") && complaint.contains("wals"), "{complaint}");
+    assert_eq!(apart.ok(&["get", "flushed"]), "later\n");
+    apart.ok(&[&flag("backup_dir", "backups"), &flag("wal_dir", "wals"), "restore"]);
+    assert_eq!(apart.ok(&["scan"]), BOTH);
+    apart.assert_application_has(&[("flushed", "1"), ("unflushed", "2")]);
+}
+
 #[test]
 fn a_directory_of_wals_that_is_not_there_is_not_made_up() {
     let apart = Apart::new();
