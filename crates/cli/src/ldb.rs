@@ -25,6 +25,7 @@ use outcrop::Error;
 use std::path::PathBuf;
 use std::process::ExitCode;
 pub use text::to_hex;
+pub use verbs::advice_for;
 
 /// Flags and verb of `ldb`.
 #[derive(clap::Args)]

@@ -57,7 +57,13 @@ fn main() -> ExitCode {
     if called_as.rsplit('/').next() == Some("db_bench") {
         return finish(outcrop_lab_load::db_bench::run(&words.collect::<Vec<_>>(), in_process::functions()));
     }
-    let verb = Arguments::parse().verb;
+    let verb = match Arguments::try_parse() {
+        Ok(arguments) => arguments.verb,
+        Err(error) => match ldb::advice_for(std::env::args()).filter(|_| error.use_stderr()) {
+            Some(advice) => return finish(Err(advice)),
+            None => error.exit(),
+        },
+    };
     if only_looks(&verb) {
         pipes::end_with_the_reader();
     }

@@ -109,13 +109,29 @@ const REFUSED: &[(&str, &str)] = &[
     ("remote_compaction_worker", "compactions run in the database's own process"),
 ];
 
+/// The advice in place of a verb of RocksDB's tool that is not here.
+fn advice(name: &str) -> Option<String> {
+    let (_, why) = REFUSED.iter().find(|(refused, _)| *refused == name)?;
+    Some(format!("ldb: {name} is not supported: {why}"))
+}
+
+/// The same for a whole command line that does not parse: flags of such verbs are not known either.
+pub fn advice_for(words: impl IntoIterator<Item = String>) -> Option<String> {
+    let mut words = words.into_iter().skip(1);
+    if words.next()? != "ldb" {
+        return None;
+    }
+    let is_verb = |word: &String| VERBS.iter().any(|verb| verb.name == word) || advice(word).is_some();
+    words.find(is_verb).and_then(|verb| advice(&verb))
+}
+
 /// Checks that there is a verb of that name, and that it takes each of the `given` flags.
 ///
 /// # Errors
 /// One sentence naming what there is not.
 pub fn check(name: &str, given: &[String]) -> Result<(), String> {
-    if let Some((_, why)) = REFUSED.iter().find(|(refused, _)| *refused == name) {
-        return Err(format!("ldb: {name} is not supported: {why}"));
+    if let Some(advice) = advice(name) {
+        return Err(advice);
     }
     let Some(verb) = VERBS.iter().find(|verb| verb.name == name) else {
         return Err(format!("ldb: Unknown command {name}; --help lists the commands"));
@@ -161,6 +177,11 @@ mod tests {
         check("scan", &given(&["db", "max_keys"])).unwrap();
         assert!(check("put", &given(&["max_keys"])).unwrap_err().contains("max_keys"));
         assert!(check("reduce_levels", &[]).unwrap_err().contains("num_levels"));
+        let advice = |line: &str| advice_for(line.split(' ').map(String::from));
+        let reduce = advice("outcrop ldb --db=/db reduce_levels --new_levels=2").unwrap();
+        assert!(reduce.contains("num_levels"), "{reduce}");
+        assert_eq!(advice("outcrop ldb --db=/db put reduce_levels --new_levels=2"), None);
+        assert_eq!(advice("outcrop db_bench reduce_levels"), None);
         assert!(check("no_such", &[]).unwrap_err().contains("no_such"));
         assert!(usage("put").ends_with("usage: put KEY VALUE"));
     }

@@ -378,3 +378,22 @@ fn the_whole_of_a_damaged_database_is_salvaged_and_doubtful_keys_are_named() {
     let whole: serde_json::Value = serde_json::from_slice(&whole.stdout).unwrap();
     assert_eq!(whole["whole"], true, "{whole}");
 }
+
+#[test]
+fn commands_that_are_not_here_give_their_advice_whatever_their_flags() {
+    let shell = Shell::new();
+    for (words, advice) in [
+        ("reduce_levels --new_levels=2 --print_old_levels", "num_levels"),
+        (
+            "change_compaction_style --old_compaction_style=0 --new_compaction_style=1",
+            "compaction_style, after",
+        ),
+        ("update_manifest --update_temperatures", "temperatures"),
+        ("compaction_progress_dump --path=x --no_such", "not resumed"),
+    ] {
+        let complaint = shell.fails(words);
+        assert!(complaint.contains("is not supported: ") && complaint.contains(advice), "{complaint}");
+    }
+    assert!(shell.fails("put a 1 --new_levels=2").contains("--new_levels"));
+    assert!(shell.ok("--help").contains("put KEY VALUE"));
+}
