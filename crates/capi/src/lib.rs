@@ -135,6 +135,7 @@ pub fn notes() -> impl Iterator<Item = &'static settings::Note> {
         env::POOL_NOTES,
         live_files_storage::LIVEFILES_STORAGE_INFO_OPTIONS_NOTES,
         options_kept::OPTIONS_NOTES,
+        options_kept::BOTTOMMOST_NOTES,
         options_kept::SET_NOTES,
         read_options::READ_NOTES,
         read_options::READ_FUNCTION_NOTES,

@@ -8,13 +8,13 @@
 //! enable_file_deletions          had `force` before `errptr`, in which nothing is stored
 //! ```
 
-use crate::batch::rocksdb_writebatch_t;
 use crate::boundary::warn;
 use crate::cache::rocksdb_cache_t;
 use crate::db::rocksdb_t;
 use crate::options::rocksdb_options_t;
 use crate::read_options::rocksdb_readoptions_t;
 use crate::table_options::rocksdb_block_based_table_options_t;
+use crate::writebatch_wi::rocksdb_writebatch_wi_t;
 use libc::{c_char, c_int, c_uchar, size_t};
 use outcrop::Error;
 
@@ -60,14 +60,14 @@ pub extern "C" fn rocksdb_delete_file(_db: *mut rocksdb_t, _name: *const c_char)
     boundary!(warn(Error::not_supported("rocksdb_delete_file: use rocksdb_delete_file_in_range")))
 }
 
-/// Refused, as all of these batches are.
+/// Refused: older headers declare it, and no library of RocksDB's ever had it, so that there is nothing it could do the same as.
 #[unsafe(no_mangle)]
 pub extern "C" fn rocksdb_writebatch_wi_create_from(
     _rep: *const c_char,
     _size: size_t,
-) -> *mut rocksdb_writebatch_t {
+) -> *mut rocksdb_writebatch_wi_t {
     boundary!({
-        let why = "rocksdb_writebatch_wi_create_from: write batches with an index are not supported";
+        let why = "rocksdb_writebatch_wi_create_from, which RocksDB declares and has not: use rocksdb_writebatch_wi_create";
         warn(Error::not_supported(why));
         std::ptr::null_mut()
     })

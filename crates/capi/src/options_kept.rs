@@ -258,6 +258,21 @@ kept_settings! { rocksdb_options_t, OPTIONS_NOTES:
     }
 }
 
+const TRAINED: &str = "dictionaries are always trained; of the setter its second argument counts, which says whether options of the bottommost level hold";
+/// The setter is in `options.rs`.
+pub(crate) const BOTTOMMOST_NOTES: &[Note] = &[
+    Note {
+        function: "rocksdb_options_set_bottommost_compression_options_use_zstd_dict_trainer",
+        fate: Fate::Accepted,
+        why: TRAINED,
+    },
+    Note {
+        function: "rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer",
+        fate: Fate::Accepted,
+        why: TRAINED,
+    },
+];
+
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_options_get_bottommost_compression_options_use_zstd_dict_trainer(
     options: *mut rocksdb_options_t,

@@ -110,7 +110,7 @@ kept_settings! { rocksdb_block_based_table_options_t, TABLE_NOTES:
         "index_block_search_type" c_int = 0;
             set rocksdb_block_based_options_set_index_block_search_type get rocksdb_block_based_options_get_index_block_search_type -> c_int;
     }
-    Accepted "indexes and filters always stay longer in the cache than data; partitions are one block here" {
+    Accepted "indexes and filters always stay longer in the cache than data; an open table has its index whole, and loads partitions of its filter when they are asked for" {
         "cache_index_and_filter_blocks_with_high_priority" Flag = Flag(1);
             set rocksdb_block_based_options_set_cache_index_and_filter_blocks_with_high_priority get rocksdb_block_based_options_get_cache_index_and_filter_blocks_with_high_priority -> Flag;
         "pin_top_level_index_and_filter" Flag = Flag(1);

@@ -175,7 +175,7 @@ kept_settings! { rocksdb_flushoptions_t, FLUSH_NOTES:
         "allow_write_stall" Flag = Flag(0);
             set rocksdb_flushoptions_set_allow_write_stall get rocksdb_flushoptions_get_allow_write_stall -> Flag;
     }
-    Checked "column families are flushed one by one" {
+    Checked "only `atomic_flush` of the database flushes at one moment" {
         "force_atomic_flush" Flag = Flag(0);
             set rocksdb_flushoptions_set_force_atomic_flush get rocksdb_flushoptions_get_force_atomic_flush -> Flag;
     }
