@@ -1,11 +1,13 @@
 //! Databases as files: destruction, names, checkpoints, tables made outside of a database.
 
 use crate::args::{AsC, Bytes};
-use crate::db::{JavaDb, Write};
+use crate::db::{JavaDb, Write, engine};
 use crate::env::{Env, jni};
 use crate::glue::{Answer, Thrown, c_text, checked, object};
+use crate::metadata::engine_family;
 use crate::slices::JavaSlice;
 use jni_sys::{jbyte, jint, jlong, jobject, jvalue};
+use outcrop::{RangeEnd, UserKeyRange};
 use outcrop_capi as c;
 use std::path::Path;
 
@@ -131,32 +133,18 @@ pub(crate) fn logged_batch(env: Env, iterator: jlong) -> Answer<jobject> {
     env.new_object("org/rocksdb/TransactionLogIterator$BatchResult", "(JJ)V", &arguments)
 }
 
-/// Removes files in ranges: begin and end of each, null for no end.
+/// Removes files in ranges: begin and end of each, null for no end. A file that ends exactly where a range does goes only with `include_end`;
+/// C has no word for that, and means it.
 pub(crate) fn delete_in_ranges(
     env: Env,
     (db, family): (jlong, jlong),
     ranges: jobject,
     include_end: bool,
 ) -> Answer<()> {
-    if include_end {
-        return crate::glue::not_implemented("RocksDB.deleteFilesInRanges with includeEnd");
-    }
     let bounds =
         env.each(ranges, |_, key| if key.is_null() { Ok(None) } else { env.all_bytes(key).map(Some) })?;
-    bounds.chunks_exact(2).try_for_each(|range| {
-        let start = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(std::ptr::null(), |bytes| bytes.c());
-        let len = |bound: &Option<Vec<u8>>| bound.as_ref().map_or(0, Vec::len);
-        // SAFETY: see `glue`.
-        checked(|error| unsafe {
-            c::rocksdb_delete_file_in_range_cf(
-                crate::db::db(db),
-                crate::db::family(db, family),
-                start(&range[0]),
-                len(&range[0]),
-                start(&range[1]),
-                len(&range[1]),
-                error,
-            );
-        })
-    })
+    let ranges: Vec<UserKeyRange<'_>> =
+        bounds.chunks_exact(2).map(|range| (range[0].as_deref(), range[1].as_deref())).collect();
+    let end = if include_end { RangeEnd::Inclusive } else { RangeEnd::Exclusive };
+    Ok(engine(db).delete_files_in_ranges_cf(engine_family(db, family), &ranges, end)?)
 }

@@ -17,6 +17,7 @@ public class Seldom {
     Path place = Paths.get(arguments[0]);
     Files.createDirectories(place);
     ranges(place.resolve("ranges").toString());
+    files(place.resolve("files").toString());
     canceled(place.resolve("canceled").toString());
     environments(place.resolve("environments").toString());
     termination(place.resolve("termination").toString());
@@ -40,6 +41,23 @@ public class Seldom {
       check(!db.getProperty("rocksdb.stats").contains("Cumulative writes: 0 writes"), "it was counted");
       db.resetStats();
       check(db.getProperty("rocksdb.stats").contains("Cumulative writes: 0 writes, 0 keys"), db.getProperty("rocksdb.stats"));
+    }
+  }
+
+  /** A table that ends where the range does goes only with its end. */
+  private static void files(String path) throws RocksDBException {
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path)) {
+      db.put("a".getBytes(), "value".getBytes());
+      db.put("c".getBytes(), "value".getBytes());
+      db.compactRange();
+      ColumnFamilyHandle family = db.getDefaultColumnFamily();
+      List<byte[]> range = Arrays.asList("a".getBytes(), "c".getBytes());
+      db.deleteFilesInRanges(family, range, false);
+      check(db.get("c".getBytes()) != null, "it ends with the range, whose end is not of it");
+      db.deleteFilesInRanges(family, Arrays.asList(null, "b".getBytes()), true);
+      check(db.get("c".getBytes()) != null, "it reaches out of the range");
+      db.deleteFilesInRanges(family, range, true);
+      check(db.get("a".getBytes()) == null && db.get("c".getBytes()) == null, "it lies within the range");
     }
   }
 
