@@ -18,7 +18,7 @@ use outcrop_env::{Clock, Env};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_monitor::Statistics;
 use outcrop_options::file::LoadedOptions;
-use outcrop_options::{ColumnFamilyOptions, DbOptions};
+use outcrop_options::{ColumnFamilyOptions, DbOptions, RecordedPaths};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -522,6 +522,15 @@ impl Db {
         let text = String::from_utf8_lossy(&env.fs.read_all(&dir.join(&name))?).into_owned();
         outcrop_options::file::parse(&text)
             .map_err(|error| error.within(dir.join(&name).display().to_string()))
+    }
+
+    /// The directories that the tables of the database at `path` are in, if its newest OPTIONS file has them as its own: a copy's names those of
+    /// its source. `None`: in its own directory. For tools that have nobody to ask; nothing is written.
+    ///
+    /// # Errors
+    /// NotSupported if tables are in other directories and nothing says in which, as of a database of RocksDB's (`docs/paths.md`).
+    pub fn recorded_paths_in(path: impl AsRef<Path>, env: &Env) -> Result<Option<RecordedPaths>> {
+        repair::elsewhere::recorded_paths(path.as_ref(), env)
     }
 
     /// Repairs the database at `path` under default settings: see [`DbBuilder::repair`].

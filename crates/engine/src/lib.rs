@@ -215,7 +215,7 @@ pub use outcrop_monitor::{
 };
 pub use outcrop_options::{
     BlockBasedTableOptions, ColumnFamilyOptions, CompactionStyle, CompressionType, DbOptions, DbPath,
-    FileChecksumGenFactory, FilterPolicy, WalRecoveryMode,
+    FileChecksumGenFactory, FilterPolicy, RecordedPaths, WalRecoveryMode,
 };
 pub use outcrop_table::TableProperties;
 pub use partitioner::{FixedPrefixPartitioner, PartitionerContext, SstPartitioner, SstPartitionerFactory};

@@ -8,7 +8,8 @@ use crate::in_force::{check_column_family_options, sanitize_column_family};
 use crate::info_log::{LogLevel, log_at, log_line};
 use outcrop_base::Result;
 use outcrop_manifest::{FileNumber, file_name};
-use outcrop_options::{ColumnFamilyOptions, file as options_file};
+use outcrop_options::recorded_paths::OWN;
+use outcrop_options::{ColumnFamilyOptions, DbPath, file as options_file};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -83,17 +84,33 @@ pub fn write_locked(core: &Core) -> Result<()> {
 
 /// Writes an OPTIONS file into `dir`.
 pub fn write_to(core: &Core, dir: &Path) -> Result<()> {
-    let families: Vec<(String, ColumnFamilyOptions)> = core
+    let mut db = (**core.ctx.live.load()).clone();
+    let mut families: Vec<(String, ColumnFamilyOptions)> = core
         .registry
         .load()
         .values()
         .map(|cf| (cf.name().to_string(), (**cf.options.load()).clone()))
         .collect();
-    let text = options_file::print(&core.ctx.live.load(), &families);
+    record_paths(core, dir, &mut db.db_paths);
+    families.iter_mut().for_each(|(_, options)| record_paths(core, dir, &mut options.cf_paths));
+    let text = options_file::print(&db, &families);
     let number = core.ctx.new_file_number();
     let path = file_name::options(dir, number);
     let temporary = dir.join(format!("OPTIONS-{:06}.dbtmp", number.0));
     core.ctx.env.fs.replace(&path, &temporary, text.as_bytes())
+}
+
+/// The paths as the file in `dir` has them: whoever reads it need not be where the database was opened. A checkpoint has its tables beside it.
+fn record_paths(core: &Core, dir: &Path, paths: &mut Vec<DbPath>) {
+    let fs = &core.ctx.env.fs;
+    let own = fs.canonical(&core.ctx.path);
+    if dir != core.ctx.path {
+        paths.clear();
+    }
+    for DbPath { path, .. } in paths {
+        let canonical = fs.canonical(path);
+        *path = if canonical == own { OWN.into() } else { canonical };
+    }
 }
 
 fn remove_old(core: &Core) -> Result<()> {

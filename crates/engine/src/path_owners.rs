@@ -178,6 +178,28 @@ pub fn check_owned(env: &Env, path: &Path, dir: &Path) -> Result<()> {
     }
 }
 
+/// Whose the files in a directory of tables are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Belongs {
+    /// To the database that was asked about.
+    ToIt,
+    /// To another one, which is there.
+    ToAnother,
+    /// Nobody says.
+    Unsaid,
+}
+
+/// Whose `dir` is, asked about the database in `path`. Nothing is written.
+pub fn whose(env: &Env, path: &Path, dir: &Path) -> Result<Belongs> {
+    let (own, canonical) = (env.fs.canonical(path), env.fs.canonical(dir));
+    let here = env.fs.identity(&own);
+    Ok(match Owner::read(env, dir)? {
+        Some(owner) if owner.keeps_out(&canonical, &own, env) => Belongs::ToAnother,
+        Some(owner) if owner.dir == canonical && owner.is_at(&own, here, env) => Belongs::ToIt,
+        _ => Belongs::Unsaid,
+    })
+}
+
 /// Removes what says whose `dir` is.
 pub fn disown(env: &Env, dir: &Path) -> Result<()> {
     for file in [dir.join(OWNER), file_name::lock(dir)] {

@@ -165,7 +165,7 @@ pub(crate) fn options(db: jlong, own: Option<jlong>) -> Answer<String> {
     let lines = text.lines().map(str::trim).skip_while(|line| *line != section).skip(1);
     let mut pairs: Vec<String> = lines
         .take_while(|line| !line.starts_with('['))
-        .filter(|line| line.contains('='))
+        .filter(|line| line.contains('=') && !line.starts_with('#'))
         .map(ToString::to_string)
         .collect();
     // The file leaves out what is only kept and was not set.

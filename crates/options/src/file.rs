@@ -6,6 +6,7 @@ use crate::kept::{
     self, CF_KEPT, DB_KEPT, DEPRECATED, DEPRECATED_OF_TABLES, Fate, Kept, KeptRow, TABLE_KEPT,
 };
 use crate::offpeak;
+use crate::recorded_paths::{self, WRITTEN_BY};
 use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, bad_value, printed, set};
 use crate::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, PrefixExtractor, Result};
@@ -16,16 +17,18 @@ const WRITTEN_AS_VERSION: &str = "6.29.5";
 /// The same if a newer name is in it. Loaders pass over unknown names only in files of versions newer than themselves.
 const WRITTEN_AS_NEWER_VERSION: &str = "11.8.1";
 
-/// The text of an OPTIONS file; "default" must come first.
+/// The text of an OPTIONS file; "default" must come first. Paths are comments in it: `recorded_paths.rs`.
 pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> String {
     let mut text = String::new();
     print_rows(&mut text, DB_ROWS, db);
     print_kept(&mut text, DB_KEPT, &db.kept);
+    recorded_paths::print_of_database(&mut text, &db.db_paths);
     for (name, options) in families {
         let name = escape(name);
         let _ = write!(text, "\n[CFOptions \"{name}\"]\n");
         print_rows(&mut text, CF_ROWS, options);
         print_kept(&mut text, CF_KEPT, &options.kept);
+        recorded_paths::print_of_family(&mut text, options, &db.db_paths);
         let _ =
             write!(text, "  table_factory=BlockBasedTable\n\n[TableOptions/BlockBasedTable \"{name}\"]\n");
         print_rows(&mut text, TABLE_ROWS, &options.table);
@@ -33,7 +36,7 @@ pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> Stri
     }
     let version = if names_newer_option(&text) { WRITTEN_AS_NEWER_VERSION } else { WRITTEN_AS_VERSION };
     format!(
-        "# This file is written by Outcrop and read by RocksDB's option loader.\n\n\
+        "{WRITTEN_BY}\n\n\
          [Version]\n  rocksdb_version={version}\n  options_file_version=1.1\n\n[DBOptions]\n{text}"
     )
 }
@@ -72,7 +75,8 @@ fn print_rows<T: Default>(text: &mut String, rows: &[Row<T>], options: &T) {
     }
 }
 
-fn escape(value: &str) -> String {
+/// A text that stays on one line and begins no comment.
+pub(crate) fn escape(value: &str) -> String {
     let mut out = String::new();
     for c in value.chars() {
         match c {
@@ -299,7 +303,8 @@ fn without_comment(line: &str) -> &str {
     line
 }
 
-fn unescape(text: &str) -> String {
+/// Undoes [`escape`].
+pub(crate) fn unescape(text: &str) -> String {
     let mut out = String::new();
     let mut chars = text.chars();
     while let Some(c) = chars.next() {

@@ -14,6 +14,7 @@ pub mod file;
 pub mod kept;
 pub mod offpeak;
 pub mod paths;
+pub mod recorded_paths;
 pub mod rows;
 pub mod sanitize;
 pub mod styles;
@@ -25,6 +26,7 @@ pub use compaction::{CompactionStopStyle, FifoCompactionOptions, UniversalCompac
 pub use compression::{CompressionOptions, CompressionType};
 pub use db::{DbOptions, FileChecksumGenFactory, WalRecoveryMode};
 pub use paths::DbPath;
+pub use recorded_paths::RecordedPaths;
 pub use table::{BlockBasedTableOptions, DataBlockIndexType, FilterPolicy, IndexShortening, IndexType};
 
 /// The checksum with this number in RocksDB's headers.

@@ -6,8 +6,9 @@
 //! ```
 //! Invariants: nothing is deleted: what the database does not use any more has a name in `lost/`. Until CURRENT names the new MANIFEST
 //! the database is as it was, but for links in `lost/` and tables that are removed again if writing fails; so a repair can always be
-//! run again. A feature that a repair does not support (user timestamps, transactions of other write policies, several paths) is no damage: it is
-//! refused before anything is written.
+//! run again. A feature that a repair does not support (user timestamps, transactions of other write policies) is no damage: it is
+//! refused before anything is written. So are tables in other directories than the database's (`elsewhere.rs`): a database that did not know
+//! them any more would remove them.
 //!
 //! Where RocksDB's repair (`db/repair.cc`) goes other ways: levels are kept if the MANIFEST knows all tables; tables that left, and
 //! those of dropped column families, do not come back; transactions stay prepared or rolled back; blob files keep their places; column
@@ -15,6 +16,7 @@
 //! Read next: `structure.rs` (MANIFEST), `scan.rs` (tables), `logs.rs` (WALs), `order.rs` (level 0), `install.rs`.
 
 mod damage;
+pub mod elsewhere;
 mod evidence;
 mod families;
 mod find;
@@ -45,7 +47,7 @@ use find::Found;
 use known::{KnownTables, Tables};
 use logs::Conversion;
 use lost::Moves;
-use outcrop_base::{CfId, Error, Result};
+use outcrop_base::{CfId, Result};
 use outcrop_env::Env;
 use outcrop_manifest::{FileNumber, TableFile, file_name};
 use outcrop_options::DbOptions;
@@ -97,16 +99,12 @@ pub fn repair(
 ) -> Result<RepairReport> {
     let OptionsInForce { db: mut options, descriptors, .. } = in_force(path, options, column_families)?;
     options.max_open_files = OPEN_FILES;
-    if descriptors.iter().any(|descriptor| !descriptor.options.cf_paths.is_empty()) {
-        return Err(Error::not_supported("repair of a database with db_paths or cf_paths"));
-    }
+    refuse_given_paths("repair", path, &descriptors)?;
     let lock = env.fs.lock(&file_name::lock(path))?;
     let wal_dir = options.wal_dir.clone().unwrap_or_else(|| path.to_path_buf());
     let mut found = Found::look(path, &wal_dir, &env)?;
     let structure = Structure::read(path, &env, &found);
-    if structure.tables.values().any(|table| table.file.path_id != 0) {
-        return Err(Error::not_supported("repair of a database with tables in several paths"));
-    }
+    elsewhere::refuse("repair", path, &env, &found, &structure)?;
     let unfinished = unfinished::read(path, &env, &found, structure::current(path, &env));
     let leftovers = unfinished::take_leftovers(&mut found, unfinished, &structure);
     let objects = objects.complete(&options, &env.clock);
@@ -135,6 +133,13 @@ pub fn repair(
     }
     drop(lock);
     repaired
+}
+
+/// Refuses `doing` where the caller gives paths.
+fn refuse_given_paths(doing: &str, path: &Path, descriptors: &[ColumnFamilyDescriptor]) -> Result<()> {
+    let given = descriptors.iter().flat_map(|descriptor| &descriptor.options.cf_paths);
+    let dirs: BTreeSet<&Path> = given.map(|dir| dir.path.as_path()).collect();
+    if dirs.is_empty() { Ok(()) } else { Err(elsewhere::refused(doing, path, &dirs)) }
 }
 
 /// In RocksDB's words, then in ours.

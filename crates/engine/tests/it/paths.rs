@@ -164,6 +164,67 @@ fn a_database_whose_paths_are_not_given_is_refused_by_name() {
     assert_eq!(error.expect_err("it is refused").kind(), ErrorKind::NotSupported);
 }
 
+/// A database that did not know its tables any more would remove them with the next opening.
+#[test]
+fn repair_and_salvage_without_the_paths_are_refused_and_change_nothing() {
+    let family = small(CompactionStyle::Level);
+    let one = DbOptions { db_paths: vec![DbPath::new(FAST, u64::MAX)], ..creating() };
+    for forgets in [false, true] {
+        let env = Env::memory();
+        let db = open(&env, one.clone(), &family);
+        fill(&db, "a");
+        let expected = rows(&db);
+        db.close().unwrap();
+        if forgets {
+            for name in env.fs.list(Path::new("/db")).unwrap() {
+                if name.starts_with("OPTIONS-") {
+                    env.fs.remove_file(&Path::new("/db").join(name)).unwrap();
+                }
+            }
+        }
+        let builder = || Db::builder("/db").env(env.clone());
+        let repaired = builder().repair(&RepairOptions::default()).map(|_| ());
+        let salvaged = builder().salvage("/new", &SalvageOptions::default()).map(|_| ());
+        for error in [repaired, salvaged].map(|outcome| outcome.expect_err("it is refused")) {
+            assert_eq!(error.kind(), ErrorKind::NotSupported, "{error}");
+            assert!(error.to_string().contains("db_paths"), "{error}");
+            assert_eq!(error.to_string().contains(FAST), !forgets, "{error}");
+        }
+        assert!(!env.fs.exists(Path::new("/new")).unwrap());
+        assert_eq!(rows(&open(&env, one.clone(), &family)), expected);
+    }
+}
+
+/// Files that are lost are no reason to refuse what is there to mend it.
+#[test]
+fn repair_goes_on_without_tables_that_are_lost() {
+    let env = Env::memory();
+    let family = small(CompactionStyle::Level);
+    let db = open(&env, creating(), &family);
+    fill(&db, "a");
+    db.put("later", "1").unwrap();
+    drop(db);
+    let remove = |is: &dyn Fn(&str) -> bool| {
+        for name in env.fs.list(Path::new("/db")).unwrap().iter().filter(|name| is(name)) {
+            env.fs.remove_file(&Path::new("/db").join(name)).unwrap();
+        }
+    };
+    remove(&|name| name.ends_with(".sst") || name.starts_with("OPTIONS-"));
+    let repair = || Db::builder("/db").env(env.clone()).repair(&RepairOptions::default());
+    let error = repair().expect_err("nobody knows where the table is");
+    assert!(error.to_string().contains("If they are lost"), "{error}");
+    remove(&|name| name == "CURRENT" || name.starts_with("MANIFEST-"));
+    repair().unwrap();
+    let db = open(&env, creating(), &family);
+    assert_eq!(db.get("later").unwrap().as_deref(), Some(&b"1"[..]));
+    db.flush().unwrap();
+    db.close().unwrap();
+    // The OPTIONS file says that there are no other directories.
+    remove(&|name| name.ends_with(".sst"));
+    let report = repair().unwrap();
+    assert!(!report.is_lossless(), "{report}");
+}
+
 #[test]
 fn values_in_blob_files_and_leftovers_are_in_the_paths_too() {
     let env = Env::memory();

@@ -249,6 +249,10 @@ fn damage(case: &Case, rng: &mut Rng) -> (Files, Touched) {
         }
         let name = rng.pick(&names);
         let after = damaged(&files[&name], rng);
+        // Without any table nobody knows whether they are elsewhere: `paths.rs`.
+        if kind == ".sst" && names.len() == 1 && after.is_none() {
+            continue;
+        }
         touched.what.push(format!(
             "{name}: {:?} of {} bytes",
             after.as_ref().map(Vec::len),

@@ -190,6 +190,10 @@ fn drawn_damages_leave_what_they_did_not_touch() {
                 }
                 let name = rng.pick(&all);
                 let after = damaged(&files[&name], &mut rng);
+                // Without any table nobody knows whether they are elsewhere: `paths.rs`.
+                if name.ends_with(".sst") && all.len() == 1 && after.is_none() {
+                    continue;
+                }
                 what.push(format!("{name}: {:?} of {}", after.as_ref().map(Vec::len), files[&name].len()));
                 // Without all of the MANIFEST nobody knows which tables there were, and which WALs were needed.
                 exact &= !name.contains("MANIFEST");

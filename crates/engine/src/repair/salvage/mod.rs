@@ -26,7 +26,7 @@ use super::report::StructureFound;
 use super::scan::{self, Scanned};
 use super::structure::Structure;
 use super::under_way::Repair;
-use super::{OPEN_FILES, RepairOptions, identity, records};
+use super::{OPEN_FILES, RepairOptions, elsewhere, identity, records, refuse_given_paths};
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::context::DbContext;
 use crate::identity::write_identity;
@@ -86,17 +86,13 @@ pub fn salvage(
     salvage: &SalvageOptions,
 ) -> Result<SalvageReport> {
     let OptionsInForce { db: mut options, descriptors, .. } = in_force(from, options, column_families)?;
-    if descriptors.iter().any(|descriptor| !descriptor.options.cf_paths.is_empty()) {
-        return Err(Error::not_supported("salvage of a database with db_paths or cf_paths"));
-    }
+    refuse_given_paths("salvage", from, &descriptors)?;
     let wal_dir = options.wal_dir.take().unwrap_or_else(|| from.to_path_buf());
     check_target(&env, from, &wal_dir, to)?;
     let lock = lock_if_possible(&env, from)?;
     let found = Found::look(from, &wal_dir, &env)?;
     let structure = Structure::read(from, &env, &found);
-    if structure.tables.values().any(|table| table.file.path_id != 0) {
-        return Err(Error::not_supported("salvage of a database with tables in several paths"));
-    }
+    elsewhere::refuse("salvage", from, &env, &found, &structure)?;
     let was_there = env.fs.exists(to)?;
     env.fs.create_dir_all_durably(to)?;
     let made = make((from, to), &wal_dir, options, &env, &descriptors, objects, salvage, (found, structure));
