@@ -4,7 +4,7 @@ use super::LdbArguments;
 use super::open::current_manifest;
 use super::text::digits;
 use crate::inspect::open_table;
-use outcrop::{Env, Error};
+use outcrop::{Db, Env, Error, LiveFile};
 use outcrop_base::SeqNum;
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::VersionEdit;
@@ -97,16 +97,17 @@ impl LdbArguments {
         let dir = self.normal_dir()?;
         let mut files = db.live_files();
         files.sort_by(|a, b| (a.level, &a.name).cmp(&(b.level, &b.name)));
-        let path = |name: &str| format!("{dir}/{}", name.trim_start_matches('/'));
-        let blobs = self.blob_files()?;
+        let path = |dir: &str, name: &str| format!("{dir}/{}", name.trim_start_matches('/'));
+        let table_path = |file: &LiveFile| path(&self.dir_of(file, &dir), &file.name);
+        let blobs = self.blob_files(&db, &dir)?;
         if self.copies.sort_by_filename {
             println!("Live SST and Blob Files:");
-            let table = |file: &outcrop::LiveFile| {
+            let table = |file: &LiveFile| {
                 let level = file.level;
-                (path(&file.name), format!(" : level {level}, column family '{}'", file.column_family))
+                (table_path(file), format!(" : level {level}, column family '{}'", file.column_family))
             };
             let mut all: Vec<(String, String)> = files.iter().map(table).collect();
-            all.extend(blobs.iter().map(|(cf, name)| (path(name), format!(", column family '{cf}'"))));
+            all.extend(blobs.iter().map(|(cf, path)| (path.clone(), format!(", column family '{cf}'"))));
             all.sort();
             all.iter().for_each(|(name, rest)| println!("{name}{rest}"));
         } else {
@@ -117,13 +118,10 @@ impl LdbArguments {
                     println!("---------- level {level} ----------");
                     let here =
                         files.iter().filter(|file| file.level == level && file.column_family == cf.name());
-                    here.for_each(|file| println!("{}", path(&file.name)));
+                    here.for_each(|file| println!("{}", table_path(file)));
                 }
                 println!("Live Blob Files:");
-                blobs
-                    .iter()
-                    .filter(|(of, _)| of == cf.name())
-                    .for_each(|(_, name)| println!("{}", path(name)));
+                blobs.iter().filter(|(of, _)| of == cf.name()).for_each(|(_, path)| println!("{path}"));
             }
         }
         println!("------------------------------");
@@ -137,14 +135,26 @@ impl LdbArguments {
         Ok(if short.is_empty() { dir } else { short.to_string() })
     }
 
-    /// Live blob files, with their column families.
-    fn blob_files(&self) -> Result<Vec<(String, String)>, Error> {
+    /// The directory of a table of the database in `dir`.
+    fn dir_of(&self, file: &LiveFile, dir: &str) -> String {
+        match self.db.as_deref() {
+            Some(own) if own != file.directory => file.directory.display().to_string(),
+            _ => dir.to_string(),
+        }
+    }
+
+    /// Paths of live blob files, with their column families, of the database in `dir`.
+    fn blob_files(&self, db: &Db, dir: &str) -> Result<Vec<(String, String)>, Error> {
         let env = Env::posix();
         let recovered = outcrop_manifest::recover(&*env.fs, self.dir()?, &|_| None, &|_| 64, false)?;
         let of = |cf: &outcrop_manifest::RecoveredColumnFamily| {
             let name = cf.name.clone();
+            let options = db.column_family(&name).map(|cf| cf.options());
+            let first =
+                options.and_then(|options| Some(options.cf_paths.first()?.path.display().to_string()));
+            let dir = first.unwrap_or_else(|| dir.to_string());
             let numbers: Vec<_> = cf.version.blob_files.keys().copied().collect();
-            numbers.into_iter().map(move |number| (name.clone(), format!("{:06}.blob", number.0)))
+            numbers.into_iter().map(move |number| (name.clone(), format!("{dir}/{:06}.blob", number.0)))
         };
         Ok(recovered.column_families.iter().flat_map(of).collect())
     }
@@ -160,7 +170,7 @@ impl LdbArguments {
         println!("{dir}/{name}");
         self.manifest_dump()?;
         println!();
-        let blobs = self.blob_files()?;
+        let blobs = self.blob_files(&db, &dir)?;
         for cf in db.column_families() {
             heading(&format!("Column family name: {}", cf.name()));
             println!();
@@ -168,7 +178,7 @@ impl LdbArguments {
             let mut files = db.live_files_cf(&cf);
             files.sort_by_key(|file| file.level);
             for file in files {
-                let path = format!("{dir}/{}", file.name.trim_start_matches('/'));
+                let path = format!("{}/{}", self.dir_of(&file, &dir), file.name.trim_start_matches('/'));
                 println!("{path} level:{}\n------------------------------", file.level);
                 let table = open_table(&Env::posix(), path.as_ref(), SeqNum::MAX)?;
                 println!("column family name={}", table.properties().column_family_name);
@@ -176,8 +186,7 @@ impl LdbArguments {
                 println!();
             }
             heading("Blob Files");
-            for (_, name) in blobs.iter().filter(|(of, _)| of == cf.name()) {
-                let path = format!("{dir}/{name}");
+            for (_, path) in blobs.iter().filter(|(of, _)| of == cf.name()) {
                 println!("{path}\n------------------------------");
                 self.dump_blob_file(path.as_ref(), self.dump.dump_uncompressed_blobs)?;
                 println!();
@@ -197,7 +206,7 @@ impl LdbArguments {
         let (db, cf) = self.open_to_read()?;
         let mut left = self.max_keys.unwrap_or(1000);
         for file in db.live_files_cf(&cf) {
-            let path = file_name::table(self.dir()?, outcrop_manifest::FileNumber(file.number));
+            let path = file_name::table(&file.directory, outcrop_manifest::FileNumber(file.number));
             let table = open_table(&Env::posix(), &path, SeqNum::MAX)?;
             let tombstones = table.range_tombstones();
             if tombstones.is_empty() {

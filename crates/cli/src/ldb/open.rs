@@ -145,7 +145,8 @@ impl LdbArguments {
             }
             Err(error) => return Err(error),
         };
-        let (options, families) = self.settings(&env, names, more, Purpose::Write)?;
+        let (mut options, mut families) = self.settings(&env, names, more, Purpose::Write)?;
+        self.take_paths(&env, &mut options, &mut families)?;
         let create_if_missing = self.create_if_missing.unwrap_or(false);
         let options = DbOptions {
             create_if_missing,
@@ -171,7 +172,8 @@ impl LdbArguments {
         let env = Env::posix();
         let dir = self.dir()?;
         let names = Db::list_column_families_in(dir, &env)?;
-        let (options, families) = self.settings(&env, names, "", Purpose::Read)?;
+        let (mut options, mut families) = self.settings(&env, names, "", Purpose::Read)?;
+        self.take_paths(&env, &mut options, &mut families)?;
         let max_open_files = if self.options.secondary_path.is_some() { -1 } else { open_files };
         let options = DbOptions { max_open_files, ..options };
         let builder = Db::builder(dir).options(options).env(env).column_families(families);
@@ -218,6 +220,21 @@ impl LdbArguments {
             descriptors.push(ColumnFamilyDescriptor { name, options, parts });
         }
         Ok((db, descriptors))
+    }
+
+    /// Has tables looked for where they are. Nothing opens it without its paths: new tables would be where the application does not look.
+    fn take_paths(
+        &self,
+        env: &Env,
+        db: &mut DbOptions,
+        families: &mut [ColumnFamilyDescriptor],
+    ) -> Result<(), Error> {
+        let Some(paths) = Db::recorded_paths_in(self.dir()?, env)? else { return Ok(()) };
+        for family in families {
+            family.options.cf_paths = paths.of(&family.name).to_vec();
+        }
+        db.db_paths = paths.db_paths;
+        Ok(())
     }
 
     /// The settings in the newest OPTIONS file; defaults if there is none. One that cannot be read is an error: it may say that WALs are

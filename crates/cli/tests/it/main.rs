@@ -8,6 +8,7 @@ mod lab;
 mod ldb;
 mod look;
 mod pages;
+mod paths;
 mod shipped;
 mod targets;
 mod terminal;
