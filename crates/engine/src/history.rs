@@ -5,7 +5,7 @@
 
 use crate::column_family::ColumnFamily;
 use crate::version_set::VersionSet;
-use outcrop_base::{Error, ErrorKind, Result, Timestamp};
+use outcrop_base::{Error, ErrorKind, Result, SeqNum, Timestamp};
 use outcrop_manifest::VersionEdit;
 
 /// Raises it to `low`, durably.
@@ -30,7 +30,8 @@ pub fn increase_low(versions: &VersionSet, cf: &ColumnFamily, low: Timestamp) ->
         }
         let mut edit = VersionEdit::for_column_family(cf.id());
         edit.full_history_low = Some(low);
-        Ok((vec![edit], versions.visible_seq()))
+        // It brings no entries: what was written so far may not be durable.
+        Ok((vec![edit], SeqNum::default()))
     };
     versions.log_prepared(edits, |_| {})
 }
