@@ -23,6 +23,7 @@ use outcrop_manifest::{ManifestWriter, WalSet};
 use outcrop_memtable::MemTablePool;
 use outcrop_monitor::Statistics;
 use outcrop_options::DbOptions;
+use parking_lot::Mutex;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -34,6 +35,8 @@ const ATTEMPTS: usize = 100;
 /// The state with which a secondary reads its primary's files again.
 pub struct Secondary {
     descriptors: Vec<ColumnFamilyDescriptor>,
+    /// Of several threads that catch up, the one that has read the older state must not install it last.
+    catching_up: Mutex<()>,
 }
 
 fn refusal() -> Error {
@@ -118,7 +121,7 @@ pub fn open(
     let observer = Arc::new(LogObserver(ctx.clone()));
     let core = Core::new(ctx, state, last_seq, wal, manifest, observer, None);
     core.versions.refuse_writes(true);
-    Ok((Arc::new(core), Secondary { descriptors }))
+    Ok((Arc::new(core), Secondary { descriptors, catching_up: Mutex::new(()) }))
 }
 
 /// Reads everything, again if a writer removed a file between the reading of its name and of its contents.
@@ -166,6 +169,8 @@ fn refuse_wals(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
 /// See [`crate::Db::try_catch_up_with_primary`].
 pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
     let ctx = &core.ctx;
+    // HOLDS catching_up across IO, and before the state.
+    let _alone = secondary.catching_up.lock();
     // Open files stay open, and their blocks in the cache: only new tables are opened.
     let open =
         core.versions.state.lock().column_families.iter().map(|(id, cf)| (*id, cf.version.clone())).collect();
@@ -187,6 +192,7 @@ pub fn catch_up(core: &Core, secondary: &Secondary) -> Result<()> {
         cf.memtable = newer.memtable;
         cf.version = newer.version;
         (cf.log_number, cf.manifest_log_number) = (newer.log_number, newer.log_number);
+        cf.cf.full_history_low.store(newer.cf.full_history_low.load_full());
         cf.install_superversion();
         retired.append(&mut cf.retired);
     }
