@@ -1,7 +1,7 @@
 //! Snapshots: sequence numbers that flush and compaction must keep readable.
 
 use outcrop_base::{Error, Result, SeqNum};
-use parking_lot::Mutex;
+use parking_lot::{Condvar, Mutex};
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
@@ -10,6 +10,21 @@ use std::sync::{Arc, Weak};
 #[derive(Debug, Default)]
 pub struct SnapshotList {
     live: Mutex<Live>,
+    /// None is held off any more.
+    allowed: Condvar,
+}
+
+/// While it lives, no snapshot is taken.
+#[derive(Debug)]
+pub struct HeldOff<'l> {
+    list: &'l SnapshotList,
+}
+
+impl Drop for HeldOff<'_> {
+    fn drop(&mut self) {
+        self.list.live.lock().held_off -= 1;
+        self.list.allowed.notify_all();
+    }
 }
 
 #[derive(Debug, Default)]
@@ -17,6 +32,8 @@ struct Live {
     taken: BTreeMap<SeqNum, Vec<u64>>,
     /// Of them, how many are boundaries of conflicts.
     boundaries: BTreeMap<SeqNum, usize>,
+    /// How many want that none is taken.
+    held_off: usize,
 }
 
 /// The snapshots that flushes and compactions have to keep.
@@ -133,7 +150,7 @@ impl Held {
             return;
         }
         let mut live = self.list.live.lock();
-        let Live { taken: live, boundaries } = &mut *live;
+        let Live { taken: live, boundaries, .. } = &mut *live;
         if self.is_boundary
             && let Some(count) = boundaries.get_mut(&self.seq)
         {
@@ -180,6 +197,9 @@ impl SnapshotList {
         visible: impl FnOnce() -> SeqNum,
     ) -> Snapshot {
         let mut live = self.live.lock();
+        while live.held_off > 0 {
+            self.allowed.wait(&mut live);
+        }
         let seq = visible();
         live.taken.entry(seq).or_default().push(taken_seconds);
         if is_boundary {
@@ -203,6 +223,17 @@ impl SnapshotList {
             sequences: live.taken.keys().copied().collect(),
             conflict_boundary: live.boundaries.keys().next().copied(),
         }
+    }
+
+    /// Has every snapshot wait that would be taken now; `None`: there is one already. For what becomes visible without a number of its own, to
+    /// snapshots as well.
+    pub fn hold_off(&self) -> Option<HeldOff<'_>> {
+        let mut live = self.live.lock();
+        if !live.taken.is_empty() {
+            return None;
+        }
+        live.held_off += 1;
+        Some(HeldOff { list: self })
     }
 
     /// Number of live snapshots.

@@ -253,7 +253,9 @@ fn place_and_install(
     flush_before(core, &mut writing, cf, &tables, overlapping, options)?;
     // The files are durable at once, and come after what was written before: a loss of power must not leave them without it.
     core.commit.sync_unsynced_excluded(&mut writing)?;
-    let numbered = options.snapshot_consistency && core.snapshots.count() > 0;
+    // Without numbers the files are visible to whoever finds them: a snapshot that is taken before that would have them later.
+    let held_off = if options.snapshot_consistency { core.snapshots.hold_off() } else { None };
+    let numbered = options.snapshot_consistency && held_off.is_none();
     let no_compactions = NoNewCompactions::new(&core.versions, cf.id());
     let mut last_seq = writing.last_seq;
     let (mut placed, mut counted) = (Vec::new(), Ingested::default());
@@ -279,7 +281,6 @@ fn place_and_install(
         Ok((vec![edit], last))
     };
     let installed = core.versions.log_prepared(prepare, |_| {});
-    drop(no_compactions);
     // Numbers of an ingestion that failed may be in the MANIFEST and are not given out again.
     writing.last_seq = last_seq;
     installed?;
@@ -287,6 +288,8 @@ fn place_and_install(
     // Readers load their view before the number: until now they found the files and passed over what has a number
     // above theirs.
     core.versions.publish(last_seq);
+    // A compaction that takes them has snapshots that see them.
+    drop((no_compactions, held_off));
     cf.stats.ingested.lock().add(&counted);
     log_line!(core.ctx, "[{}] ingested files (level, number): {placed:?}", cf.name());
     Ok(taken_in)
