@@ -372,13 +372,19 @@ impl DbState {
     ///
     /// A column family with nothing in memory needs none.
     pub fn min_wal_needed(&self, current_wal: FileNumber) -> FileNumber {
+        self.min_wal_needed_without(None, current_wal)
+    }
+
+    /// The same, if column family `gone` were dropped.
+    pub fn min_wal_needed_without(&self, gone: Option<CfId>, current_wal: FileNumber) -> FileNumber {
         let needed = |cf: &CfState| {
             if cf.sealed.is_empty() && cf.memtable.is_empty() {
                 return current_wal;
             }
             cf.log_number.min(cf.oldest_prepared_wal(|_| true))
         };
-        let oldest = self.column_families.values().map(needed).min().unwrap_or(current_wal);
+        let left = self.column_families.values().filter(|cf| Some(cf.cf.id()) != gone);
+        let oldest = left.map(needed).min().unwrap_or(current_wal);
         oldest.min(current_wal).min(self.prepared.oldest_wal().unwrap_or(FileNumber::MAX))
     }
 }
@@ -406,9 +412,8 @@ impl DbState {
 
     /// True while a job runs, or one will start without anybody asking.
     pub fn has_work(&self) -> bool {
-        let pending = |cf: &CfState| {
-            cf.flush_running || cf.wants_flush() || cf.debt.needs_compaction || !cf.sealed.is_empty()
-        };
+        // A sealed memtable that waits for others to be flushed with starts nothing.
+        let pending = |cf: &CfState| cf.flush_running || cf.wants_flush() || cf.debt.needs_compaction;
         self.running_flushes > 0
             || self.running_compactions > 0
             || !self.manual.is_empty()

@@ -14,7 +14,7 @@
 
 use crate::manifest_file::Manifest;
 use crate::version_set::{Unchanged, VersionSet};
-use outcrop_base::Result;
+use outcrop_base::{CfId, Result};
 use outcrop_manifest::{FileNumber, VersionEdit, WalAddition};
 
 impl VersionSet {
@@ -34,7 +34,8 @@ impl VersionSet {
             let state = self.state.lock();
             state.min_wal_needed(self.current_wal())
         };
-        let kept = synced.iter().filter(|(number, _)| *number >= needed);
+        // Files of WALs that were not needed may be gone, even if one would be needed by now: a column family that had nothing in memory has.
+        let kept = synced.iter().filter(|(number, _)| *number >= needed && manifest.wals.keeps(*number));
         let wal_additions: Vec<WalAddition> =
             kept.map(|&(number, bytes)| WalAddition { number, synced_bytes: Some(bytes) }).collect();
         if wal_additions.is_empty() {
@@ -53,6 +54,13 @@ impl VersionSet {
             return Ok(());
         }
         self.log_deletion(needed).map_err(|failure| self.report_unchanged(failure))
+    }
+
+    /// The oldest WAL that is needed once column family `gone` is dropped, if that makes one obsolete.
+    pub fn wals_needed_without(&self, gone: CfId) -> Option<FileNumber> {
+        let (state, current) = (self.state.lock(), self.current_wal());
+        let needed = state.min_wal_needed_without(Some(gone), current);
+        (needed > state.min_wal_needed(current)).then_some(needed)
     }
 
     fn log_deletion(&self, needed: FileNumber) -> std::result::Result<(), Unchanged> {
@@ -75,6 +83,7 @@ impl VersionSet {
         let says_from = options.track_and_verify_wals || self.state.lock().prepared.has_any();
         let min_log_number_to_keep = (says_from && needed > manifest.wals_kept_from).then_some(needed);
         if wal_deletion.is_none() && min_log_number_to_keep.is_none() {
+            manifest.wals.delete_before(needed);
             return Ok(());
         }
         let edit = VersionEdit { wal_deletion, min_log_number_to_keep, ..VersionEdit::default() };

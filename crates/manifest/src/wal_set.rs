@@ -54,6 +54,11 @@ impl WalSet {
         self.synced = self.synced.split_off(&self.first_kept);
     }
 
+    /// False of a WAL that is not needed, whatever comes later.
+    pub fn keeps(&self, number: FileNumber) -> bool {
+        number >= self.first_kept
+    }
+
     /// True if a WAL below `first` is tracked.
     pub fn tracks_before(&self, first: FileNumber) -> bool {
         self.synced.range(..first).next().is_some()

@@ -11,7 +11,7 @@ use crate::options_file;
 use crate::state::CfState;
 use crate::write::targets::Target;
 use outcrop_base::timestamp::TIMESTAMP_LEN;
-use outcrop_base::{CfId, Error, Result};
+use outcrop_base::{CfId, Error, Result, SeqNum};
 use outcrop_manifest::{Version, VersionEdit};
 use std::sync::Arc;
 
@@ -86,11 +86,17 @@ pub fn drop_family(core: &Core, cf: &ColumnFamilyHandle) -> Result<()> {
     if cf.is_dropped() {
         return Err(Error::invalid_argument("Column family already dropped!\n"));
     }
-    let mut edit = VersionEdit::for_column_family(cf.id());
-    edit.column_family_drop = true;
+    let edits = || {
+        let mut edit = VersionEdit::for_column_family(cf.id());
+        edit.column_family_drop = true;
+        // WALs that only its memtables need are obsolete with it, synced or not: a replay that met one would stop before writes that were
+        // synced later.
+        edit.min_log_number_to_keep = core.versions.wals_needed_without(cf.id());
+        Ok((vec![edit], SeqNum::default()))
+    };
     // Dropped once nothing is locked: it may be the last to hold memtables and open tables.
     let mut removed = None;
-    core.versions.log_and_apply(vec![edit], |state| {
+    core.versions.log_prepared(edits, |state| {
         removed = state.column_families.remove(&cf.id());
         if let Some(dropped) = &removed {
             let background = &core.ctx.background;
