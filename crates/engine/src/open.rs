@@ -6,6 +6,7 @@
 //! Invariant: a database that is refused is left as it was. Only the LOCK file may be new; where a directory of `db_paths` or
 //! `cf_paths` cannot be claimed, LOG and such directories too.
 
+use crate::batch::codec;
 use crate::column_family::ColumnFamilyDescriptor;
 use crate::context::DbContext;
 use crate::core::Core;
@@ -169,8 +170,15 @@ fn start(
         write_identity(&ctx.path, &ctx.env, &ctx.db_id)?;
     }
     recovery::flush_recovered(&ctx, &mut recovered, wal_number)?;
-    let Recovered { mut state, last_seq, to_create, mut wals, wal_files, .. } = recovered;
-    let wal = Wal::create(&ctx, wal_number, None)?;
+    let Recovered { mut state, last_seq, to_create, mut wals, wal_files, goes_on_at, .. } = recovered;
+    let mut wal = Wal::create(&ctx, wal_number, None)?;
+    let stays = state.column_families.values().any(|cf| !cf.memtable.is_empty());
+    if let Some(next) = goes_on_at.filter(|_| stays) {
+        // The next write may have a higher number: writes past the WAL and ingestions take some.
+        let mut nothing = [0; codec::HEADER_LEN];
+        nothing[..8].copy_from_slice(&next.0.to_le_bytes());
+        wal.append(&[&nothing])?;
+    }
     let manifest_number = ctx.new_file_number();
     let needed = state.column_families.values().map(|cf| cf.log_number).chain(state.prepared.oldest_wal());
     let min_wal = needed.fold(wal_number, FileNumber::min);

@@ -48,6 +48,9 @@ pub struct Recovered {
     pub wals: WalSet,
     /// Something that WALs have, or had, was left out.
     pub left_out: bool,
+    /// The number after the last replayed one, if the last WAL was not cut where it ended: a later replay takes a WAL that goes on with another
+    /// number for one that follows a lost one.
+    pub goes_on_at: Option<SeqNum>,
     /// WALs there are, with their sizes in bytes, oldest first.
     pub wal_files: Vec<(FileNumber, u64)>,
     /// Above every file number found.
@@ -134,6 +137,7 @@ pub fn recover(
         last_seq: manifest.last_sequence,
         wals: manifest.wals,
         left_out: false,
+        goes_on_at: None,
         wal_files: Vec::new(),
         next_file_number: manifest.next_file_number.max(highest_file_number(path, env, descriptors)?.next()),
         to_create,
@@ -356,6 +360,7 @@ fn replay_wals(
         next_seq: None,
         last_in_tables: recovered.last_seq,
         left_out: false,
+        ends_open: false,
         needed_from: min_wal,
         last_read: None,
         last_file: None,
@@ -376,6 +381,7 @@ fn replay_wals(
         replay.wal(env, wal_dir, *wal, recovered)?;
     }
     recovered.left_out = early.left_out || replay.left_out;
+    recovered.goes_on_at = replay.next_seq.filter(|_| replay.ends_open);
     for wal in wals {
         // One that a writer beside has removed meanwhile is not this database's.
         let size = env.fs.file_size(&file_name::wal(wal_dir, wal)).unwrap_or(0);
@@ -395,6 +401,8 @@ struct Replay {
     last_in_tables: SeqNum,
     /// A record was left out, or bytes that are none.
     left_out: bool,
+    /// The WAL that was read last was not cut where it ended.
+    ends_open: bool,
     /// WALs below this number may be gone.
     needed_from: FileNumber,
     /// The WAL that was read last, as the one after it should name it.
@@ -459,7 +467,8 @@ impl Replay {
                         self.report(lost, error)?;
                         return Ok(());
                     }
-                    if self.mode == WalRecoveryMode::PointInTimeRecovery && reader.ends_open() {
+                    self.ends_open = reader.ends_open();
+                    if self.mode == WalRecoveryMode::PointInTimeRecovery && self.ends_open {
                         self.stopped.get_or_insert(Stop::OpenEnd);
                     }
                     return Ok(());
@@ -677,14 +686,14 @@ fn check_batch(record: &[u8]) -> Result<()> {
 }
 
 /// True if replayed data stays in memtables, and in the WALs it came from: `avoid_flush_during_recovery` asks for it, no memtable is full, and
-/// nothing that a later replay of these WALs might take for damage was met.
+/// nothing that a later replay of these WALs might take for damage was met, and nothing was prepared in them: no memtable would know of its WAL.
 ///
 /// Source: RocksDB `DBImpl::RecoverLogFiles`, which flushes all if it has flushed one that was full.
 fn stays_in_memory(ctx: &DbContext, recovered: &Recovered) -> bool {
     let state = &recovered.state;
     ctx.options.kept.flag("avoid_flush_during_recovery", false)
         && !recovered.left_out
-        && state.prepared.is_empty()
+        && !state.prepared.has_any()
         && !state.column_families.values().any(|cf| cf.memtable.should_seal())
 }
 
