@@ -106,7 +106,6 @@ fn may_move(compaction: &Compaction, cf: &CfState) -> bool {
 
 /// Takes the inputs of `job`, which the caller runs and hands to [`end`].
 pub fn start(state: &mut DbState, job: &CompactionJob) {
-    state.running_compactions += 1;
     if let Some(cf) = state.column_families.get_mut(&job.cf.id()) {
         for file in job.compaction.input_files() {
             assert!(cf.take_table(file.number), "table {:?} is already being compacted", file.number);
@@ -114,6 +113,7 @@ pub fn start(state: &mut DbState, job: &CompactionJob) {
         cf.running.push(job.running.clone());
         cf.refresh_debt();
     }
+    state.running_compactions += 1;
 }
 
 /// The rest of a job that holds no table any more.

@@ -246,7 +246,8 @@ pub fn move_level(
         if target >= usable_levels(version, &options) {
             return Err(Error::invalid_argument(format!("there is no level {target} to move to")));
         }
-        if !cf_state.running.is_empty() {
+        // Files that are being deleted by their ranges are taken without one.
+        if !cf_state.running.is_empty() || files.iter().any(|file| cf_state.is_taken(file.number)) {
             return Err(Error::new(ErrorKind::Aborted, "other compactions run"));
         }
         let between = if target < level { target..level } else { level + 1..target + 1 };
