@@ -83,8 +83,9 @@ impl Job {
 pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     let versions = &jobs.versions;
     let result = jobs.observed(&job.info(), || caught("flush", || flush::run(jobs, job)));
-    // Without the column family that was dropped under them, the others are flushed all the same.
-    let again = result.as_ref().is_err_and(|error| error.kind() == ErrorKind::ColumnFamilyDropped);
+    // Whoever waits for it still does: without the column family that was dropped under them the others are flushed all the same, and so are
+    // all where a listener takes the error away.
+    let again = result.is_err();
     if let Err(error) = result {
         // Only one that a listener took away: it is tried again, but not at once.
         if versions.report_failure(Reason::Flush, "flush", &error) == Some(Severity::Soft) {
