@@ -110,6 +110,7 @@ pub fn export(core: &Core, cf: &ColumnFamilyHandle, target: &Path) -> Result<Exp
     if fs.exists(target)? {
         return Err(Error::invalid_argument("Specified export_dir exists"));
     }
+    core.ctx.check_owns(cf)?;
     cf.refuse_if_dropped()?;
     core.commit.flush(&[cf.id()], crate::events::reasons::FlushReason::GetLiveFiles, true)?;
     let _hold = DeletionsOnHold::new(&core.jobs);
