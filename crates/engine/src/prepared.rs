@@ -62,6 +62,11 @@ impl PreparedTransactions {
         self.waiting.insert(name.to_vec(), Prepared { wal, writes, owned });
     }
 
+    /// All that wait are in `wal` from here on.
+    pub fn move_to(&mut self, wal: FileNumber) {
+        self.waiting.values_mut().for_each(|prepared| prepared.wal = wal);
+    }
+
     /// `name` was decided; false if it did not wait.
     pub fn remove(&mut self, name: &[u8]) -> bool {
         self.waiting.remove(name).is_some()

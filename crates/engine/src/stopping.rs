@@ -232,5 +232,6 @@ fn start_anew(core: &Core, writing: &mut WriteCore) -> Result<()> {
     }
     core.versions.request_flush(&ids);
     core.versions.wait_for_flush(&ids)?;
+    core.commit.leave_old_prepared(writing);
     core.versions.advance_min_wal()
 }

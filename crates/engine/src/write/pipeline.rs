@@ -207,7 +207,8 @@ impl CommitPipeline {
         }
         // A panic of the application's: nothing was done yet that it could leave half done.
         let admit = |group| caught("admission", || admit(group));
-        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], admit, watch.into()));
+        let result =
+            self.catching_panics(|held| self.lead(options, &mut own, &mut [], admit, watch.into(), held));
         batch.restore_bytes(own);
         self.end_lead(options, batch.size_bytes());
         timer.micros(HistogramKind::DbWrite);
@@ -241,7 +242,8 @@ impl CommitPipeline {
         counted: Counted<'_>,
     ) -> Result<()> {
         let mut own = batch.take_bytes();
-        let result = self.catching_panics(|| self.lead(options, &mut own, &mut [], anything, counted));
+        let result =
+            self.catching_panics(|held| self.lead(options, &mut own, &mut [], anything, counted, held));
         batch.restore_bytes(own);
         self.end_lead(options, batch.size_bytes());
         result
@@ -277,33 +279,41 @@ impl CommitPipeline {
         followers: &mut [(Arc<Writer>, Request)],
     ) -> Result<()> {
         let watching = self.ctx.monitor.begin();
-        self.catching_panics(|| self.lead(options, own, followers, anything, Watch::from(&watching).into()))
+        let counted = Watch::from(&watching).into();
+        self.catching_panics(|held| self.lead(options, own, followers, anything, counted, held))
     }
 
     /// Has `commit` commit one group, and returns whatever happens: the caller owes its followers an answer, and the line a leader.
+    /// The lock that `commit` puts into its argument is held until then.
     #[inline]
-    fn catching_panics(&self, commit: impl FnOnce() -> Result<()>) -> Result<()> {
-        // Work that a panic left half done is covered by the latched failure: `resume` puts it in order.
-        let ended = catch_unwind(AssertUnwindSafe(commit));
+    pub(super) fn catching_panics<'s, T>(
+        &'s self,
+        commit: impl FnOnce(&mut Option<MutexGuard<'s, WriteCore>>) -> Result<T>,
+    ) -> Result<T> {
+        let mut held = None;
+        // Work that a panic left half done is covered by the latched failure: `resume` puts it in order. Nobody has the lock in between,
+        // who would seal the memtable as it is.
+        let ended = catch_unwind(AssertUnwindSafe(|| commit(&mut held)));
         ended.unwrap_or_else(|panic| Err(self.versions.fail_writes(panicked("write", &*panic))))
     }
 
-    /// Commits one group. The caller leads.
+    /// Commits one group. The caller leads, and lets go of `held` when the group has ended, however.
     ///
     /// Inlined always: what is left for a group of one is a straight line.
     #[inline(always)]
-    fn lead(
-        &self,
+    fn lead<'s>(
+        &'s self,
         options: &WriteOptions,
         own: &mut [u8],
         followers: &mut [(Arc<Writer>, Request)],
         admit: impl FnOnce(Committing) -> Result<()>,
         counted: Counted<'_>,
+        held: &mut Option<MutexGuard<'s, WriteCore>>,
     ) -> Result<()> {
         let watch = counted.watch;
         let timer = watch.perf_timer_without(counts::PARTS_OF_A_WRITE);
         let group_bytes = own.len() + followers.iter().map(|(_, r)| r.bytes.len()).sum::<usize>();
-        let mut core = self.core_with_room(options, group_bytes as u64)?;
+        let core = &mut **held.insert(self.core_with_room(options, group_bytes as u64)?);
 
         // Refused up to here: nothing has a number yet, and nobody else writes.
         admit(Committing { last_seq: core.last_seq })?;
@@ -313,9 +323,9 @@ impl CommitPipeline {
         let last = SeqNum(first.plus(count).0 - 1);
         core.last_seq = last;
         if options.disable_wal {
-            self.note_unlogged(&mut core);
+            self.note_unlogged(core);
         } else {
-            self.log_group(&mut core, options, own, followers, count, counted)?;
+            self.log_group(core, options, own, followers, count, counted)?;
         }
         let applying = watch.perf_timer();
         self.apply_group(&mut core.targets, own, followers)?;

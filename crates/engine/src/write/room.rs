@@ -129,7 +129,14 @@ impl CommitPipeline {
             self.give_up_memory();
         }
         match manager.should_flush() {
-            true => self.flush_oldest_memtable(&mut self.exclude_writers(), false),
+            true => {
+                let mut core = self.exclude_writers();
+                // A group may have failed meanwhile.
+                if self.versions.refuses_writes() {
+                    return Ok(());
+                }
+                self.flush_oldest_memtable(&mut core, false)
+            }
             false => Ok(()),
         }
     }

@@ -13,11 +13,9 @@ use super::group::{Request, Turn};
 use super::options::WriteOptions;
 use super::pipeline::{CommitPipeline, WriteCore};
 use crate::batch::codec::{self, Marker, WriteBatch};
-use crate::panic::panicked;
 use outcrop_base::{CfId, Error, FileNumber, Result, SeqNum};
 use outcrop_monitor::Watch;
 use std::collections::BTreeSet;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 impl CommitPipeline {
@@ -117,7 +115,8 @@ impl CommitPipeline {
     }
 
     /// Writes down again, in the WAL being written, all that is prepared and not decided: those it is in now have an unknown
-    /// tail, which nobody must replay.
+    /// tail, which nobody must replay. Those are kept until nothing else needs them, see [`CommitPipeline::leave_old_prepared`]: until then
+    /// a replay may stop in one of them and not come to this one.
     pub fn log_prepared_again(&self, core: &mut WriteCore) -> Result<()> {
         let prepared = self.versions.state.lock().prepared.list();
         if prepared.is_empty() {
@@ -129,12 +128,12 @@ impl CommitPipeline {
             record[..8].copy_from_slice(&core.last_seq.plus(1).0.to_le_bytes());
             core.wal.append(&[&record]).map_err(failed)?;
         }
-        core.wal.sync(&self.ctx).map_err(failed)?;
-        let mut state = self.versions.state.lock();
-        for (name, writes) in prepared {
-            state.prepared.add(&name, core.wal.number(), writes);
-        }
-        Ok(())
+        core.wal.sync(&self.ctx).map_err(failed)
+    }
+
+    /// After [`CommitPipeline::log_prepared_again`], once all that is in memory is in tables: what is prepared is in the WAL being written.
+    pub fn leave_old_prepared(&self, core: &WriteCore) {
+        self.versions.state.lock().prepared.move_to(core.wal.number());
     }
 
     /// Runs `act` as the only write of a group of `bytes`.
@@ -152,11 +151,8 @@ impl CommitPipeline {
                 return Err(result.expect_err("it is committed by its own caller"));
             }
         }
-        let led = catch_unwind(AssertUnwindSafe(|| {
-            let mut core = self.core_with_room(options, bytes as u64)?;
-            act(&mut core)
-        }));
-        let result = led.unwrap_or_else(|panic| Err(self.versions.fail_writes(panicked("write", &*panic))));
+        let result =
+            self.catching_panics(|held| act(held.insert(self.core_with_room(options, bytes as u64)?)));
         self.end_lead(options, bytes);
         result
     }
