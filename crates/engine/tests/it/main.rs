@@ -25,6 +25,7 @@ mod handles;
 mod harness;
 mod ingest;
 mod input_counts;
+mod interleaved;
 mod kept_wal;
 mod kill;
 mod limits;
