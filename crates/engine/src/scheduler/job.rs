@@ -83,8 +83,8 @@ impl Job {
 pub fn run_flush(jobs: &JobContext, job: &FlushJob) {
     let versions = &jobs.versions;
     let result = jobs.observed(&job.info(), || caught("flush", || flush::run(jobs, job)));
-    // Whoever waits for it still does: without the column family that was dropped under them the others are flushed all the same, and so are
-    // all where a listener takes the error away.
+    // A caller may wait for it: without the column family that was dropped under them the others are flushed all the same, and so
+    // are all where a listener takes the error away.
     let again = result.is_err();
     if let Err(error) = result {
         // Only one that a listener took away: it is tried again, but not at once.
