@@ -117,10 +117,10 @@ impl CommitPipeline {
     /// Writes down again, in the WAL being written, all that is prepared and not decided: those it is in now have an unknown
     /// tail, which nobody must replay. Those are kept until nothing else needs them, see [`CommitPipeline::leave_old_prepared`]: until then
     /// a replay may stop in one of them and not come to this one.
-    pub fn log_prepared_again(&self, core: &mut WriteCore) -> Result<()> {
+    pub fn log_prepared_again(&self, core: &mut WriteCore) -> Result<FileNumber> {
         let prepared = self.versions.state.lock().prepared.list();
         if prepared.is_empty() {
-            return Ok(());
+            return Ok(core.wal.number());
         }
         let failed = |error: Error| self.versions.fail_writes(error);
         for (name, writes) in &prepared {
@@ -128,12 +128,13 @@ impl CommitPipeline {
             record[..8].copy_from_slice(&core.last_seq.plus(1).0.to_le_bytes());
             core.wal.append(&[&record]).map_err(failed)?;
         }
-        core.wal.sync(&self.ctx).map_err(failed)
+        core.wal.sync(&self.ctx).map_err(failed)?;
+        Ok(core.wal.number())
     }
 
-    /// After [`CommitPipeline::log_prepared_again`], once all that is in memory is in tables: what is prepared is in the WAL being written.
-    pub fn leave_old_prepared(&self, core: &WriteCore) {
-        self.versions.state.lock().prepared.move_to(core.wal.number());
+    /// Once all that is in memory is in tables: what is prepared is in `wal`, which [`CommitPipeline::log_prepared_again`] gave.
+    pub fn leave_old_prepared(&self, wal: FileNumber) {
+        self.versions.state.lock().prepared.move_to(wal);
     }
 
     /// Runs `act` as the only write of a group of `bytes`.

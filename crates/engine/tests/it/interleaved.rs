@@ -642,3 +642,34 @@ fn what_is_prepared_survives_attempts_to_resume_that_fail_and_then_a_loss_of_pow
     let lost: Vec<u64> = (0..40).filter(|seed| !waits_after_attempts(*seed)).collect();
     assert!(lost.is_empty(), "{lost:?}");
 }
+
+#[test]
+fn what_is_prepared_survives_resuming_and_openings_after_it() {
+    use outcrop_env::faulty::{EIO, FaultyFs};
+    let fs = FaultyFs::new(MemoryFs::new());
+    let env = Env::with_file_system(Arc::new(fs.clone()));
+    let open = || {
+        let builder = Db::builder("/db").options(creating()).env(env.clone());
+        TransactionDb::open_with(builder, TransactionDbOptions::default()).unwrap()
+    };
+    let db = open();
+    let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
+    txn.set_name(b"t").unwrap();
+    txn.put("k", "v").unwrap();
+    txn.prepare().unwrap();
+    db.db().put("unflushed", "1").unwrap();
+    fs.faults().only(Some(".log"));
+    fs.faults().fail_at(fs.faults().changes(), EIO, true);
+    db.db().put_with("failed", "1", &synced()).unwrap_err();
+    fs.faults().heal();
+    db.db().resume().unwrap();
+    for _ in 0..3 {
+        db.db().put("after", "1").unwrap();
+        db.db().flush().unwrap();
+    }
+    drop((txn, db));
+    for _ in 0..2 {
+        let db = open();
+        assert!(db.prepared_transactions().unwrap().iter().map(|txn| txn.name()).eq([b"t"]));
+    }
+}
