@@ -5,6 +5,7 @@
 
 use crate::background_errors::{AutoResume, CompactionPause, Severity};
 use crate::column_family::{ColumnFamily, ColumnFamilyDescriptor, new_memtable};
+use crate::compaction::RunningCompaction;
 use crate::compaction::manual_request::ManualCompaction;
 use crate::compaction::marks::{self, MarkContext, Marks};
 use crate::compaction::pick::{self, Debt, PickInput};
@@ -32,24 +33,6 @@ pub struct SealedMemTable {
     pub last_seq: SeqNum,
     /// Why it was sealed.
     pub reason: FlushReason,
-}
-
-/// The key range a running compaction writes to a level.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct RunningCompaction {
-    /// Where its outputs go.
-    pub output_level: usize,
-    /// Its first user key.
-    pub begin: Vec<u8>,
-    /// Its last user key.
-    pub end: Vec<u8>,
-}
-
-impl RunningCompaction {
-    /// True if it may write keys of `range`, both ends inclusive.
-    pub fn overlaps(&self, cf: &ColumnFamily, range: &(Vec<u8>, Vec<u8>)) -> bool {
-        cf.rows.compare(&self.begin, &range.1).is_le() && cf.rows.compare(&self.end, &range.0).is_ge()
-    }
 }
 
 /// Structure of one column family.
@@ -205,6 +188,7 @@ impl CfState {
             marks: &self.marks,
             busy: &self.busy,
             quarantined: &self.quarantined,
+            running: &self.running,
         }
     }
 
@@ -455,17 +439,6 @@ mod tests {
         assert_eq!((cf.superversion_number, cf.retired.len()), (1, 1));
         assert!(Arc::ptr_eq(&cf.retired[0], &before));
         assert!(!Arc::ptr_eq(&cf.cf.superversion.load_full(), &before));
-    }
-
-    #[test]
-    fn running_compactions_overlap_by_their_keys_both_ends_inclusive() {
-        let parts = Parts::new();
-        let running = RunningCompaction { output_level: 1, begin: b"c".to_vec(), end: b"f".to_vec() };
-        let touches = |begin: &str, end: &str| {
-            running.overlaps(&parts.cf(CfId::DEFAULT), &(begin.as_bytes().to_vec(), end.as_bytes().to_vec()))
-        };
-        assert!(touches("a", "c") && touches("f", "z") && touches("d", "e") && touches("a", "z"));
-        assert!(!touches("a", "b") && !touches("g", "z"));
     }
 
     #[test]

@@ -2,12 +2,12 @@
 
 use super::manual_request::BlobCollection;
 use super::pick;
-use super::{Compaction, Reason, Work};
+use super::{Compaction, Reason, RunningCompaction, Work};
 use crate::column_family::ColumnFamily;
 use crate::jobs::{JobInfo, JobKind};
 use crate::partitioner::{PartitionerContext, SstPartitioner};
 use crate::paths;
-use crate::state::{CfState, DbState, RunningCompaction};
+use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_base::keys::user_key;
 use outcrop_base::{CfId, Timestamp};

@@ -24,10 +24,11 @@ pub mod stamps;
 pub mod stream;
 pub mod subcompaction;
 
-use outcrop_base::CfId;
+use outcrop_base::{CfId, Comparator};
 use outcrop_manifest::TableFile;
 use outcrop_options::CompressionType;
 use std::fmt;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Why a compaction was picked.
@@ -130,6 +131,33 @@ impl Compaction {
     }
 }
 
+/// The key range that a running compaction writes to a level: tables of it are there once it ends, also between the keys of its inputs.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RunningCompaction {
+    /// Where its outputs go.
+    pub output_level: usize,
+    /// Its first user key.
+    pub begin: Vec<u8>,
+    /// Its last user key.
+    pub end: Vec<u8>,
+}
+
+impl RunningCompaction {
+    /// True if it may write keys from `begin` to `end`, both inclusive, to one of `levels`. Tables of L0 may overlap: nobody asks for it.
+    pub fn writes(
+        &self,
+        comparator: &Comparator,
+        levels: RangeInclusive<usize>,
+        begin: &[u8],
+        end: &[u8],
+    ) -> bool {
+        self.output_level > 0
+            && levels.contains(&self.output_level)
+            && comparator.compare(&self.begin, end).is_le()
+            && comparator.compare(&self.end, begin).is_ge()
+    }
+}
+
 impl fmt::Display for Compaction {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "L{} -> L{}: inputs", self.start_level(), self.output_level)?;
@@ -151,5 +179,25 @@ impl fmt::Display for Compaction {
             f.write_str(" (bottommost)")?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_running_compaction_writes_the_range_of_its_inputs_both_ends_inclusive() {
+        let running = RunningCompaction { output_level: 2, begin: b"c".to_vec(), end: b"f".to_vec() };
+        let writes = |levels, begin: &str, end: &str| {
+            running.writes(&Comparator::Bytewise, levels, begin.as_bytes(), end.as_bytes())
+        };
+        let all = 0..=6;
+        assert!(writes(all.clone(), "a", "c") && writes(all.clone(), "f", "z"));
+        assert!(writes(all.clone(), "d", "e") && writes(all.clone(), "a", "z"));
+        assert!(!writes(all.clone(), "a", "b") && !writes(all.clone(), "g", "z"));
+        assert!(writes(2..=2, "d", "e") && !writes(0..=1, "d", "e") && !writes(3..=6, "d", "e"));
+        let within_l0 = RunningCompaction { output_level: 0, ..running.clone() };
+        assert!(!within_l0.writes(&Comparator::Bytewise, all, b"d", b"e"));
     }
 }

@@ -5,7 +5,7 @@
 use super::job::{self, CompactionJob};
 use super::level_shape::{LevelShape, usable_levels};
 use super::output::check_wanted;
-use super::pick::{self, Files, PickInput, level_files};
+use super::pick::{self, Files, PickInput, level_files, leveled};
 use super::run;
 use super::{Compaction, LevelFiles, Reason, Work};
 use crate::column_family::ColumnFamilyHandle;
@@ -194,11 +194,11 @@ pub fn compact_files(
             return Err(error);
         }
         let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
-        let range = pick::key_range(&cf.rows, &all).unwrap_or_default();
-        let between = inputs[0].level + 1..=output_level;
-        if cf_state.running.iter().any(|job| between.contains(&job.output_level) && job.overlaps(cf, &range))
-        {
-            return Err(Error::new(ErrorKind::Aborted, "a running compaction writes to a level between"));
+        if input.is_written(leveled::passed(inputs[0].level, output_level), &all) {
+            return Err(Error::new(
+                ErrorKind::Aborted,
+                "a running compaction writes keys of the same range to the output level or one above it",
+            ));
         }
         let bottommost = pick::is_bottommost(&input, output_level, &all);
         let of_level = derive::compression_for_level(&options, output_level, bottommost);

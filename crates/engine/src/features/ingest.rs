@@ -624,11 +624,7 @@ fn place(
             return TargetLevel { level, over_data: true };
         }
         // A running compaction may put a table over the range there.
-        let busy = cf.running.iter().any(|running| {
-            running.output_level == number
-                && comparator.compare(&running.begin, end).is_le()
-                && comparator.compare(&running.end, begin).is_ge()
-        });
+        let busy = cf.running.iter().any(|running| running.writes(comparator, number..=number, begin, end));
         if busy {
             // The tables it moves are older; the file must stay above them.
             return TargetLevel { level, over_data: true };

@@ -673,3 +673,74 @@ fn what_is_prepared_survives_resuming_and_openings_after_it() {
         assert!(db.prepared_transactions().unwrap().iter().map(|txn| txn.name()).eq([b"t"]));
     }
 }
+
+/// Holds a compaction that comes to a key that begins with "a".
+struct CompactionGate(Arc<Gate>);
+
+impl CompactionFilter for CompactionGate {
+    fn name(&self) -> &str {
+        "CompactionGate"
+    }
+    fn filter(&self, _: usize, key: &[u8], _: &[u8]) -> FilterDecision {
+        if key.starts_with(b"a") {
+            self.0.pass("compaction");
+        }
+        FilterDecision::Keep
+    }
+}
+
+#[test]
+fn nothing_is_put_between_the_inputs_of_a_running_compaction() {
+    for checks in [true, false] {
+        let gate = Arc::new(Gate::default());
+        let options = ColumnFamilyOptions {
+            level0_file_num_compaction_trigger: 2,
+            force_consistency_checks: checks,
+            ..ColumnFamilyOptions::default()
+        };
+        let filter: Arc<dyn CompactionFilter> = Arc::new(CompactionGate(gate.clone()));
+        let parts = ColumnFamilyParts { compaction_filter: Some(filter), ..ColumnFamilyParts::default() };
+        let family = ColumnFamilyDescriptor::default_with(options, parts);
+        let options = DbOptions { max_background_jobs: 8, ..creating() };
+        let builder = Db::builder("/db").options(options).env(Env::memory()).column_family(family);
+        let db = builder.open().unwrap();
+        for keys in [["a", "b"], ["x", "y"]] {
+            keys.iter().for_each(|key| db.put(key, "old").unwrap());
+            db.flush().unwrap();
+            db.compact_range(None, None).unwrap();
+        }
+        gate.close("compaction");
+        std::thread::scope(|scope| {
+            let whole = || db.compact_range_with(None, None, &BottommostLevelCompaction::Force.into());
+            let whole = scope.spawn(whole);
+            gate.until_waits("compaction");
+            for key in ["m1", "m2"] {
+                db.put(key, "new").unwrap();
+                db.flush().unwrap();
+            }
+            let l0 = || db.live_files().into_iter().filter(|file| file.level == 0).collect::<Vec<_>>();
+            // A compaction of them by itself would begin and end in this time.
+            for _ in 0..300 {
+                if l0().len() < 2 {
+                    break;
+                }
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let numbers: Vec<u64> = l0().iter().map(|file| file.number).collect();
+            assert_eq!(numbers.len(), 2, "they were put between the inputs");
+            let error = db.compact_files(&numbers, 6).unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Aborted, "{error}");
+            gate.open("compaction");
+            whole.join().unwrap().unwrap();
+        });
+        db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
+        db.put("n", "new").unwrap();
+        db.compact_range(None, None).unwrap();
+        for (key, value) in
+            [("a", "old"), ("b", "old"), ("m1", "new"), ("m2", "new"), ("n", "new"), ("y", "old")]
+        {
+            assert_eq!(db.get(key).unwrap().as_deref(), Some(value.as_bytes()), "{key}");
+        }
+        assert_eq!(db.iter().map(Result::unwrap).count(), 7);
+    }
+}

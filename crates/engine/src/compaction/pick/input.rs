@@ -1,13 +1,14 @@
 //! The input of pickers, and the questions that all styles ask of it.
 
-use crate::compaction::LevelFiles;
 use crate::compaction::marks::Marks;
+use crate::compaction::{LevelFiles, RunningCompaction};
 use outcrop_base::keys::user_key;
 use outcrop_base::{CfId, Comparator, Error};
 use outcrop_manifest::{FileNumber, TableFile, Version};
 use outcrop_options::{ColumnFamilyOptions, derive};
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// Tables in their level's order.
@@ -29,6 +30,8 @@ pub struct PickInput<'a> {
     pub busy: &'a BTreeSet<FileNumber>,
     /// Tables in quarantine: only deleting them is possible.
     pub quarantined: &'a BTreeMap<FileNumber, Error>,
+    /// The ranges that running compactions write.
+    pub running: &'a [RunningCompaction],
 }
 
 impl PickInput<'_> {
@@ -40,6 +43,12 @@ impl PickInput<'_> {
     /// True if another job has the table.
     pub fn is_taken(&self, file: &TableFile) -> bool {
         self.is_busy(file) && !self.quarantined.contains_key(&file.number)
+    }
+
+    /// True if a running compaction may put a table over the range of `files` into one of `levels`: also where it has no input.
+    pub fn is_written(&self, levels: RangeInclusive<usize>, files: &[Arc<TableFile>]) -> bool {
+        let Some((begin, end)) = key_range(self.comparator, files) else { return false };
+        self.running.iter().any(|job| job.writes(self.comparator, levels.clone(), &begin, &end))
     }
 
     /// True if [`PickInput::is_busy`] is true of one of the tables.

@@ -17,6 +17,7 @@ use outcrop_manifest::{FileNumber, TableFile};
 use outcrop_options::{CompactionPri, derive};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
+use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// `CompactionStyle::Level`.
@@ -194,6 +195,9 @@ fn deepen(input: &PickInput<'_>, shape: &LevelShape, compaction: Compaction) -> 
         return compaction;
     }
     let all: Files = all.into_iter().chain(added.iter().cloned()).collect();
+    if input.is_written(below..=below, &all) {
+        return compaction;
+    }
     let inputs = compaction.inputs.into_iter().chain(level_files(below, added)).collect();
     merge(input, compaction.reason, inputs, below, &all)
 }
@@ -312,6 +316,10 @@ pub fn complete(
         }
     }
     let all: Files = start.iter().chain(&output).cloned().collect();
+    // Into the output level, where tables would overlap, or above it, where older rows would hide newer ones.
+    if input.is_written(passed(start_level, output_level), &all) {
+        return None;
+    }
     let rewrites = matches!(reason, Reason::Manual | Reason::Periodic | Reason::Marked | Reason::BlobGarbage);
     let may_move = !rewrites
         && output.is_empty()
@@ -324,6 +332,11 @@ pub fn complete(
     let inputs = [level_files(start_level, start), level_files(output_level, output)];
     let merge = merge(input, reason, inputs.into_iter().flatten().collect(), output_level, &all);
     Some(Compaction { work: if may_move { Work::Move } else { Work::Merge }, ..merge })
+}
+
+/// The levels that rows of `start_level` pass on their way, and the one they come to.
+pub fn passed(start_level: usize, output_level: usize) -> RangeInclusive<usize> {
+    output_level.min(start_level + 1)..=output_level
 }
 
 /// The compaction of `inputs`, whose tables are `all`, into `output_level`.

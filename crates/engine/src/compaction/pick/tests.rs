@@ -2,13 +2,15 @@
 //!
 //! ```text
 //! # comment
-//! version                 pick name=value;...        take 7 8
-//! L0: 7[a..m] 8[c..z]     ----                       ----
+//! version                 pick name=value;...        take 7 8        running 6 b y
+//! L0: 7[a..m] 8[c..z]     ----                       ----            ----
 //! ----                    L0 -> L1: inputs ...
 //! ```
+//! `take` says that another job has the tables, `running 6 b y` that one writes the range from b to y to L6.
 //! `pick` also understands `marks=expired:7+8,requested:9` and `cursor=1:k`, where the round of L1 goes on. With `REWRITE=1` the answers are written instead of compared.
 
 use super::*;
+use crate::compaction::RunningCompaction;
 use crate::compaction::marks::Marks;
 use crate::testing::cases;
 use outcrop_base::keys::{internal_key, user_key};
@@ -48,14 +50,15 @@ fn answer(
     arguments: &str,
     base: &ColumnFamilyOptions,
 ) -> String {
-    answer_beside(version, busy, &BTreeMap::new(), arguments, base)
+    answer_beside(version, busy, &BTreeMap::new(), &[], arguments, base)
 }
 
-/// [`answer`], with damaged tables.
+/// [`answer`], with damaged tables, and beside running compactions.
 fn answer_beside(
     version: &Version,
     busy: &BTreeSet<FileNumber>,
     quarantined: &BTreeMap<FileNumber, Error>,
+    running: &[RunningCompaction],
     arguments: &str,
     base: &ColumnFamilyOptions,
 ) -> String {
@@ -80,10 +83,11 @@ fn answer_beside(
         marks: &marked,
         busy,
         quarantined,
+        running,
     };
     let debt = debt(&input);
     let picked = pick(&input);
-    let runs = !busy.is_empty();
+    let runs = !busy.is_empty() || !running.is_empty();
     assert!(
         debt.needs_compaction == picked.is_some() || (debt.needs_compaction && runs),
         "what is due is picked, as long as nothing runs"
@@ -101,12 +105,13 @@ fn answer_beside(
 fn run(name: &str, style: CompactionStyle) {
     let base = ColumnFamilyOptions { compaction_style: style, ..ColumnFamilyOptions::default() };
     let mut version = Version::empty(LEVELS);
-    let (mut busy, mut quarantined) = (BTreeSet::new(), BTreeMap::new());
+    let (mut busy, mut quarantined, mut running) = (BTreeSet::new(), BTreeMap::new(), Vec::new());
     cases::run(&format!("compaction/{name}"), |case| match case.command {
         "version" => {
             version = Version::parse(&case.body.join("\n"), LEVELS);
             busy.clear();
             quarantined.clear();
+            running.clear();
             String::new()
         }
         "quarantine" => {
@@ -120,7 +125,17 @@ fn run(name: &str, style: CompactionStyle) {
             busy.extend(numbers.map(|number| FileNumber(number.parse().expect("a table number"))));
             String::new()
         }
-        "pick" => answer_beside(&version, &busy, &quarantined, case.arguments, &base),
+        "running" => {
+            let words: Vec<&str> = case.arguments.split_whitespace().collect();
+            let [level, begin, end] = words[..] else { panic!("running LEVEL BEGIN END") };
+            running.push(RunningCompaction {
+                output_level: level.parse().expect("a level"),
+                begin: begin.into(),
+                end: end.into(),
+            });
+            String::new()
+        }
+        "pick" => answer_beside(&version, &busy, &quarantined, &running, case.arguments, &base),
         other => panic!("unknown command {other}"),
     });
 }
@@ -194,6 +209,7 @@ fn everything_goes_to_the_last_level_or_back_into_it() {
             marks: &marks,
             busy: &BTreeSet::new(),
             quarantined: &BTreeMap::new(),
+            running: &[],
         };
         universal::everything(&input).map_or("none".into(), |compaction| compaction.to_string())
     };
