@@ -133,24 +133,25 @@ fn side_by_side(
     at_once: usize,
     run: &(impl Fn(&str) -> Result<(), String> + Sync),
 ) -> Result<(), String> {
-    let left = Mutex::new((names, Ok(())));
+    let left = Mutex::new((names, Vec::new()));
     let lock = || left.lock().expect("no step panics with the lock held");
     let next = || {
         let mut left = lock();
-        if left.1.is_ok() { left.0.next() } else { None }
+        if left.1.is_empty() { left.0.next() } else { None }
     };
     std::thread::scope(|scope| {
         for _ in 0..at_once {
             scope.spawn(|| {
                 while let Some(name) = next() {
                     if let Err(why) = run(name) {
-                        lock().1 = Err(why);
+                        lock().1.push(why);
                     }
                 }
             });
         }
     });
-    left.into_inner().expect("no step panics with the lock held").1
+    let (_, failures) = left.into_inner().expect("no step panics with the lock held");
+    if failures.is_empty() { Ok(()) } else { Err(failures.join("\n")) }
 }
 
 /// Runs a step by itself, and prints its output when it has ended.
@@ -173,8 +174,16 @@ fn in_a_process(name: &str, install: Install, dir: &Path, kept: &Path) -> Result
     if status.success() {
         Ok(())
     } else {
-        Err(format!("{name} failed; its output is above and in {}", path.display()))
+        // Once more: the output of the steps that ran beside it may be long.
+        let end = last_lines(&text, 30);
+        Err(format!("{name} failed; its output is above and in {}. It ends so:\n{end}", path.display()))
     }
+}
+
+/// The last `count` lines of `text`, or all.
+fn last_lines(text: &str, count: usize) -> &str {
+    let text = text.trim_end();
+    text.rmatch_indices('\n').nth(count - 1).map_or(text, |(at, _)| &text[at + 1..])
 }
 
 #[cfg(test)]
@@ -196,6 +205,20 @@ mod tests {
         }
         assert_eq!(side_by_side(["a", "bad", "c"].into_iter(), 1, &run), Err("bad".to_string()));
         assert_eq!(*ran.lock().unwrap(), ["a", "bad"]);
+    }
+
+    #[test]
+    fn all_steps_that_fail_are_told_with_the_end_of_what_they_printed() {
+        let together = std::sync::Barrier::new(2);
+        let run = |name: &str| {
+            together.wait();
+            Err(name.to_string())
+        };
+        let error = side_by_side(["a", "b"].into_iter(), 2, &run).unwrap_err();
+        assert!(["a\nb", "b\na"].contains(&error.as_str()), "{error}");
+        assert_eq!(last_lines("one\ntwo\nthree\n", 2), "two\nthree");
+        assert_eq!(last_lines("one\ntwo\n", 2), "one\ntwo");
+        assert_eq!(last_lines("", 2), "");
     }
 
     #[test]
