@@ -727,10 +727,11 @@ fn nothing_is_put_between_the_inputs_of_a_running_compaction() {
                 std::thread::sleep(Duration::from_millis(1));
             }
             let numbers: Vec<u64> = l0().iter().map(|file| file.number).collect();
-            assert_eq!(numbers.len(), 2, "they were put between the inputs");
-            let error = db.compact_files(&numbers, 6).unwrap_err();
-            assert_eq!(error.kind(), ErrorKind::Aborted, "{error}");
+            let by_caller = db.compact_files(&numbers, 6);
             gate.open("compaction");
+            assert_eq!(numbers.len(), 2, "they were put between the inputs");
+            let error = by_caller.unwrap_err();
+            assert_eq!(error.kind(), ErrorKind::Aborted, "{error}");
             whole.join().unwrap().unwrap();
         });
         db.wait_for_compact(&WaitForCompactOptions::default()).unwrap();
