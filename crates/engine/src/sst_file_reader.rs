@@ -243,12 +243,13 @@ impl SstFileCursor {
         }
     }
 
-    /// The iterator goes to the last entry before those of `key`.
+    /// The iterator goes to the last entry before those of `key`. After an error it stays where it is, at none.
     fn step_before(&mut self, key: &[u8]) {
         self.iter.seek(key, newest());
-        match self.iter.valid() {
-            true => self.iter.prev(),
-            false => self.iter.seek_to_last(),
+        if self.iter.valid() {
+            self.iter.prev();
+        } else if self.iter.status().is_ok() {
+            self.iter.seek_to_last();
         }
     }
 
@@ -369,6 +370,7 @@ mod tests {
     use super::*;
     use crate::column_family::DEFAULT_COLUMN_FAMILY;
     use crate::db::Db;
+    use crate::sst_file_writer::SstFileWriter;
     use outcrop_base::{ErrorKind, builtin_merge};
     use outcrop_env::OpenWrite;
 
@@ -490,5 +492,57 @@ mod tests {
         cursor.seek_to_first();
         assert!(!cursor.valid());
         assert_eq!(cursor.status().unwrap_err().kind(), ErrorKind::Corruption);
+    }
+    #[test]
+    fn a_block_that_cannot_be_read_ends_every_walk_that_comes_to_it() {
+        let env = Env::memory();
+        let mut family = family();
+        family.options.table.block_size = 200;
+        family.options.compression = outcrop_options::CompressionType::None;
+        env.fs.create_dir_all(Path::new("/files")).unwrap();
+        let mut writer = SstFileWriter::create("/files/whole", &env, &family).unwrap();
+        let key = |number: usize| format!("k{number:03}");
+        (0..200).for_each(|i| writer.put(key(i).as_bytes(), format!("value of {i:03}").as_bytes()).unwrap());
+        writer.finish().unwrap();
+        let mut bytes = env.fs.read_all(Path::new("/files/whole")).unwrap();
+        let damaged = b"value of 100";
+        let at = bytes.windows(damaged.len()).position(|window| window == damaged).unwrap();
+        bytes[at] ^= 1;
+        let mut file = env.fs.create(Path::new("/files/damaged"), OpenWrite::default()).unwrap();
+        file.append(&bytes).unwrap();
+        file.close().unwrap();
+        let reader = SstFileReader::open("/files/damaged", &env, &family).unwrap();
+        let open = |upper: Option<&str>| {
+            let iterate_upper_bound = upper.map(|upper| upper.as_bytes().to_vec());
+            reader.cursor(&ReadOptions { iterate_upper_bound, ..ReadOptions::default() })
+        };
+        let fails = |cursor: &SstFileCursor, what: &str| {
+            assert!(!cursor.valid(), "{what} shows {:?}", String::from_utf8_lossy(cursor.key()));
+            assert_eq!(cursor.status().unwrap_err().kind(), ErrorKind::Corruption, "{what}");
+        };
+        let mut cursor = open(Some("k100"));
+        cursor.seek_to_last();
+        fails(&cursor, "seek_to_last");
+        cursor.seek_for_prev(b"k150");
+        fails(&cursor, "seek_for_prev beyond the bound");
+        let mut cursor = open(None);
+        cursor.seek(b"k100");
+        fails(&cursor, "seek");
+        cursor.seek_for_prev(b"k100");
+        fails(&cursor, "seek_for_prev");
+        // Walks from both ends come to the same block.
+        let walk = |seek: fn(&mut SstFileCursor), step: fn(&mut SstFileCursor)| {
+            let (mut cursor, mut rows) = (open(None), 0);
+            seek(&mut cursor);
+            while cursor.valid() {
+                rows += 1;
+                step(&mut cursor);
+            }
+            fails(&cursor, "a walk");
+            rows
+        };
+        let forward = walk(SstFileCursor::seek_to_first, SstFileCursor::next);
+        let backward = walk(SstFileCursor::seek_to_last, SstFileCursor::prev);
+        assert!((80..=100).contains(&forward) && (80..100).contains(&backward), "{forward}, {backward}");
     }
 }
