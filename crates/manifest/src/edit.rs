@@ -184,7 +184,11 @@ impl VersionEdit {
             put_varint64(out, file.0);
         }
         for (level, file) in &self.new_files {
-            encode_new_file(out, *level, file);
+            // The file before is in the same edit: a user key that two files share is in all files that one job makes or moves.
+            let is_taken = |bound: &[u8]| {
+                self.new_files.iter().any(|(other, before)| other == level && *before.largest == *bound)
+            };
+            encode_new_file(out, *level, file, is_taken);
         }
         for file in &self.new_blob_files {
             put_varint32(out, tag::BLOB_FILE_ADDITION);
@@ -465,22 +469,24 @@ fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
 /// Where a range tombstone begins in the file before, RocksDB 8.11 gives the bound the type that sorts first, which means
 /// nothing else, but which older readers do not know: RocksDB up to 7.10 refuses the whole MANIFEST for it. The bound
 /// is then written with the next larger sequence number: it comes before the same keys of this file, and after what the
-/// file before may hold of the user key, which is nothing newer than that.
-fn lower_bound(smallest: &[u8]) -> Cow<'_, [u8]> {
+/// file before may hold of the user key, unless that ends with a deletion of just this number: `is_taken` knows, and the bound stays as it is.
+/// The bounds of entities stay, too: they are those of real entries, which no older reader could read.
+fn lower_bound(smallest: &[u8], is_taken: impl FnOnce(&[u8]) -> bool) -> Cow<'_, [u8]> {
     let (user_key, trailer) = split(smallest);
     let seq = trailer.seq();
-    if trailer.type_byte() <= ValueType::DeletionWithTimestamp as u8 || seq == SeqNum::MAX {
+    if trailer.type_byte() < ValueType::ValuePreferredSeqno as u8 || seq == SeqNum::MAX {
         return Cow::Borrowed(smallest);
     }
-    Cow::Owned(internal_key(user_key, seq.plus(1), ValueType::Deletion))
+    let lower = internal_key(user_key, seq.plus(1), ValueType::Deletion);
+    if is_taken(&lower) { Cow::Borrowed(smallest) } else { Cow::Owned(lower) }
 }
 
-fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &TableMeta) {
+fn encode_new_file(out: &mut Vec<u8>, level: u32, file: &TableMeta, is_taken: impl FnOnce(&[u8]) -> bool) {
     put_varint32(out, tag::NEW_FILE4);
     put_varint32(out, level);
     put_varint64(out, file.number.0);
     put_varint64(out, file.size);
-    put_length_prefixed(out, &lower_bound(&file.smallest));
+    put_length_prefixed(out, &lower_bound(&file.smallest, is_taken));
     put_length_prefixed(out, &file.largest);
     put_varint64(out, file.smallest_seq.0);
     put_varint64(out, file.largest_seq.0);

@@ -442,16 +442,43 @@ fn bounds_are_written_so_that_old_readers_know_their_types() {
         VersionEdit::decode(&bytes).unwrap().new_files[0].1.smallest.to_vec()
     };
     let key = |seq, value_type| internal_key(b"k", seq, value_type);
-    for value_type in [ValueType::Deletion, ValueType::RangeDeletion, ValueType::BlobIndex] {
+    // The bound of an entity is that of a real entry.
+    let known =
+        [ValueType::Deletion, ValueType::RangeDeletion, ValueType::BlobIndex, ValueType::WideColumnEntity];
+    for value_type in known {
         assert_eq!(written(key(SeqNum(437), value_type)), key(SeqNum(437), value_type));
     }
     // As RocksDB 8.11 writes where a range tombstone goes on from the file before, which ends below the key.
-    for unknown in [ValueType::WideColumnEntity, ValueType::ValuePreferredSeqno] {
-        let bound = written(key(SeqNum(437), unknown));
-        assert_eq!(bound, key(SeqNum(438), ValueType::Deletion));
-        let order = Comparator::Bytewise;
-        assert!(order.compare_internal(&bound, &key(SeqNum(437), unknown)).is_lt());
-        assert!(order.compare_internal(&key(SeqNum::MAX, ValueType::RangeDeletion), &bound).is_lt());
+    let unknown = key(SeqNum(437), ValueType::FOR_SEEK);
+    let bound = written(unknown.clone());
+    assert_eq!(bound, key(SeqNum(438), ValueType::Deletion));
+    let order = Comparator::Bytewise;
+    assert!(order.compare_internal(&bound, &unknown).is_lt());
+    assert!(order.compare_internal(&key(SeqNum::MAX, ValueType::RangeDeletion), &bound).is_lt());
+}
+
+#[test]
+fn bounds_that_are_written_do_not_make_tables_overlap() {
+    // RocksDB ends a table within the versions of a key. An older reader knows the type of neither bound that follows.
+    let key = |key: &[u8], seq, value_type| internal_key(key, SeqNum(seq), value_type);
+    for last in [ValueType::Deletion, ValueType::Value] {
+        for first in [ValueType::WideColumnEntity, ValueType::FOR_SEEK] {
+            let tables = [
+                (key(b"a", 3, ValueType::Value), key(b"k", 11, last)),
+                (key(b"k", 10, first), key(b"z", 4, ValueType::Value)),
+            ];
+            let tables = tables.into_iter().zip(7..);
+            let table =
+                |((first, last), number)| (1, Arc::new(TableFile::new(FileNumber(number), 10, first, last)));
+            let edit = VersionEdit { new_files: tables.map(table).collect(), ..VersionEdit::default() };
+            let mut bytes = Vec::new();
+            edit.encode(&mut bytes);
+            for edit in [edit, VersionEdit::decode(&bytes).unwrap()] {
+                let mut builder = VersionBuilder::new(&Version::empty(7), &Comparator::Bytewise, 7);
+                builder.apply(&edit).unwrap();
+                assert_eq!(builder.build(true).unwrap().num_files(), 2, "{last:?}, {first:?}");
+            }
+        }
     }
 }
 
