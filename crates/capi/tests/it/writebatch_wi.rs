@@ -149,15 +149,28 @@ impl Random {
         if family.is_none() {
             bounds = [None, None];
         }
-        let moves = (0..3 + self.below(25)).map(|number| match self.below(14) {
-            _ if number == 0 => Move::First,
-            0 => Move::First,
-            1 => Move::Last,
-            2 => Move::Seek(self.key()),
-            3 => Move::SeekForPrev(self.key()),
-            4..8 => Move::Next,
-            8..12 => Move::Prev,
-            _ => Move::Change(self.kind(), self.key(), self.value()),
+        // Where RocksDB's turns after records were added, it is not where it should be (`docs/transactions.md`).
+        let (mut forward, mut grown) = (true, false);
+        let moves = (0..3 + self.below(25)).map(|number| {
+            let one = match self.below(14) {
+                _ if number == 0 => Move::First,
+                0 => Move::First,
+                1 => Move::Last,
+                2 => Move::Seek(self.key()),
+                3 => Move::SeekForPrev(self.key()),
+                4..8 if forward || !grown => Move::Next,
+                8..12 if forward && grown => Move::Next,
+                4..12 => Move::Prev,
+                _ => Move::Change(self.kind(), self.key(), self.value()),
+            };
+            match one {
+                Move::First | Move::Seek(_) => (forward, grown) = (true, false),
+                Move::Last | Move::SeekForPrev(_) => (forward, grown) = (false, false),
+                Move::Next => forward = true,
+                Move::Prev => forward = false,
+                Move::Change(..) => grown = true,
+            }
+            one
         });
         Step::Walk(family, bounds, moves.collect())
     }

@@ -6,8 +6,8 @@
 //! shown  a1 b2 c2
 //! ```
 //! Invariant: the side that is not shown stands at its first key beyond the key shown, in the direction of travel, or at the
-//! same key ([`Overlay::equal`]). A batch that grows is seen from where the delta stands. A value is the one that was there
-//! when the iterator was moved.
+//! same key ([`Overlay::equal`]). A batch that grows is seen from where the delta stands, and after a turn from the key shown. A value is
+//! the one that was there when the iterator was moved. With `prefix_same_as_start` the base keeps to a prefix, the batch to none, as RocksDB's.
 //!
 //! Source: RocksDB `utilities/write_batch_with_index/write_batch_with_index_internal.cc`, `BaseDeltaIterator`.
 
@@ -198,25 +198,19 @@ impl<C: RowSource> Overlay<C> {
         self.select_shown();
     }
 
-    /// Turns to `direction`: the side that is not shown has to stand beyond the key shown.
+    /// Turns to `direction`: the side that is not shown has to stand at the key shown, or beyond it.
+    ///
+    /// Where it stood tells nothing: the batch may have grown between the two, and a base that has ended may have ended with its prefix. RocksDB
+    /// steps it once from there, or takes it to the other end.
     fn switch_direction(&mut self, direction: Direction) {
         self.direction = direction;
-        self.equal = false;
-        if !self.base.valid() {
-            match direction {
-                Direction::Forward => self.base.seek_to_first(),
-                Direction::Backward => self.base.seek_to_last(),
-            }
-        } else if !self.delta.valid {
-            match direction {
-                Direction::Forward => self.delta.seek_to_first(),
-                Direction::Backward => self.delta.seek_to_last(),
-            }
-        } else {
-            match self.shown {
-                Side::Base => self.step_delta(),
-                Side::Delta => self.step_base(),
-            }
+        match self.shown {
+            Side::Base => self.delta.place(direction, self.base.key()),
+            // The base does not grow: its neighbour is beyond the key shown, unless it stands at that.
+            Side::Delta if self.equal => {}
+            Side::Delta if self.base.valid() => self.step_base(),
+            Side::Delta if direction == Direction::Forward => self.base.seek(&self.delta.key),
+            Side::Delta => self.base.seek_for_prev(&self.delta.key),
         }
         self.equal = self.base.valid()
             && self.delta.valid
@@ -439,6 +433,14 @@ impl Delta {
             let upper = upper.filter(|upper| index.comparator.compare(target, upper).is_ge());
             index.entry_before(upper.map_or_else(|| index.after(rep, target), |u| index.at_or_after(rep, u)))
         });
+    }
+
+    /// To `key`, or the first entry from there in `direction`.
+    fn place(&mut self, direction: Direction, key: &[u8]) {
+        match direction {
+            Direction::Forward => self.seek(key),
+            Direction::Backward => self.seek_for_prev(key),
+        }
     }
 
     fn next(&mut self) {

@@ -37,6 +37,7 @@ mod model;
 mod opening;
 mod opening_tables;
 mod option_extremes;
+mod overlays;
 mod panics;
 mod paranoid;
 mod paths;
