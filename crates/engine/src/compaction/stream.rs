@@ -5,8 +5,8 @@
 //! letters of `docs/format/compaction.md`:
 //!
 //! 1. H says which entries are versions of one key. With user-defined timestamps, versions below the low timestamp are, for
-//!    rules A to D and G, and rule G makes their timestamp the oldest there is; every other version is a key of its own, to which only
-//!    rule A applies.
+//!    rules A to D and G, and rule G makes the timestamp of the last of them the oldest there is; every other version is a key of its own, to
+//!    which only rule A applies.
 //! 2. A: an entry is dropped if a newer entry of its key is in its stripe, unless it is a single deletion.
 //! 3. E: an entry is dropped if a newer range tombstone over it is in its stripe. Tombstones go under rules A and B.
 //!
@@ -316,8 +316,8 @@ impl CompactionStream {
                     FilterDecision::Keep if value_type == ValueType::WideColumnEntity => {
                         self.show_entity(seq)
                     }
-                    FilterDecision::Keep => Ok(self.show_value(seq, value_type)),
-                    FilterDecision::ChangeValue(value) => Ok(self.show_changed(seq, ValueType::Value, value)),
+                    FilterDecision::Keep => self.show_value(seq, value_type),
+                    FilterDecision::ChangeValue(value) => self.show_changed(seq, ValueType::Value, value),
                     FilterDecision::Remove => Ok(self.show_removed(seq)),
                 }
             }
@@ -381,20 +381,57 @@ impl CompactionStream {
 
     /// Shows the input's value, with sequence number 0 where rule G allows.
     #[inline]
-    fn show_value(&mut self, seq: SeqNum, value_type: ValueType) -> Decision {
+    fn show_value(&mut self, seq: SeqNum, value_type: ValueType) -> Result<Decision> {
         if self.bottommost && seq != SeqNum::ZERO && self.in_oldest_stripe(seq) && self.may_collapse() {
+            if self.stamps.is_some() {
+                let value = self.input.value().to_vec();
+                return self.show_history(seq, value_type, value);
+            }
             self.key.clear();
             // In its own bytes, if the order calls others the same: a blob file counts what the record takes with them.
             let user_key = split(self.input.key()).0;
             append_internal_key(&mut self.key, user_key, Trailer::new(SeqNum::ZERO, value_type));
-            if self.stamps.is_some() {
-                forget_timestamp(&mut self.key[..user_key.len()]);
-            }
             self.shown = Shown::Rekeyed;
         } else {
             self.shown = Shown::Input;
         }
-        Decision::Show
+        Ok(Decision::Show)
+    }
+
+    /// Rule G, with user-defined timestamps. The input moves past the version, which gets this value, and what it hides in its stripe.
+    ///
+    /// It forgets its timestamp only if no other version of its row comes next: one that was written after a snapshot, though its timestamp is
+    /// smaller, would be out of order then.
+    #[cold]
+    fn show_history(&mut self, seq: SeqNum, value_type: ValueType, value: Vec<u8>) -> Result<Decision> {
+        let stripe = self.stripe(seq);
+        let mut key = Vec::with_capacity(self.input.key().len());
+        let user_key = split(self.input.key()).0;
+        append_internal_key(&mut key, user_key, Trailer::new(seq, value_type));
+        let len = user_key.len();
+        let forgets = loop {
+            self.step()?;
+            if !self.input.valid() {
+                break true;
+            }
+            let (next_key, next) = split(self.input.key());
+            if !self.is_same(next_key) {
+                break true;
+            }
+            let is_hidden = self.stripe(next.seq()) == stripe
+                && next.value_type().is_some_and(|value_type| value_type != ValueType::SingleDeletion);
+            if !is_hidden {
+                break false;
+            }
+            self.stats.dropped_hidden += 1;
+        };
+        if forgets {
+            key.truncate(len);
+            forget_timestamp(&mut key);
+            key.extend_from_slice(&Trailer::new(SeqNum::ZERO, value_type).to_bytes());
+        }
+        self.ready.push_back((key, value));
+        Ok(Decision::Drop)
     }
 
     /// The filter's decision on the input's value.
@@ -430,12 +467,12 @@ impl CompactionStream {
             None => false,
         };
         if !moves {
-            return Ok(self.show_value(seq, ValueType::BlobIndex));
+            return self.show_value(seq, ValueType::BlobIndex);
         }
         let value = self.fetch_blob()?;
         self.stats.blobs_moved += 1;
         self.stats.blob_bytes_moved += value.len() as u64;
-        Ok(self.show_changed(seq, ValueType::Value, value))
+        self.show_changed(seq, ValueType::Value, value)
     }
 
     /// Shows an entity as it is, or with its values in it if one of them is to move out of its blob file.
@@ -448,10 +485,10 @@ impl CompactionStream {
             })?;
         }
         if !moves {
-            return Ok(self.show_value(seq, ValueType::WideColumnEntity));
+            return self.show_value(seq, ValueType::WideColumnEntity);
         }
         let entity = self.entity_with_values()?;
-        Ok(self.show_changed(seq, ValueType::WideColumnEntity, entity))
+        self.show_changed(seq, ValueType::WideColumnEntity, entity)
     }
 
     /// The input's entity with the values that are in blob files.
@@ -459,18 +496,17 @@ impl CompactionStream {
         wide_columns::with_values(self.input.value(), |index| self.fetch_blob_of(index)).map(Cow::into_owned)
     }
 
-    fn show_changed(&mut self, seq: SeqNum, value_type: ValueType, value: Vec<u8>) -> Decision {
+    fn show_changed(&mut self, seq: SeqNum, value_type: ValueType, value: Vec<u8>) -> Result<Decision> {
         let zeroed = self.bottommost && self.in_oldest_stripe(seq) && self.may_collapse();
+        if zeroed && self.stamps.is_some() {
+            return self.show_history(seq, value_type, value);
+        }
         let seq = if zeroed { SeqNum::ZERO } else { seq };
         self.key.clear();
         append_internal_key(&mut self.key, &self.user_key, Trailer::new(seq, value_type));
-        if zeroed && self.stamps.is_some() {
-            let len = self.user_key.len();
-            forget_timestamp(&mut self.key[..len]);
-        }
         self.value = value;
         self.shown = Shown::Own;
-        Decision::Show
+        Ok(Decision::Show)
     }
 
     /// A value that the filter removed is a deletion from here on.

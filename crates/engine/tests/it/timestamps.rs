@@ -569,3 +569,59 @@ fn values_in_blob_files_are_read_after_their_timestamps_are_forgotten() {
         drop(cursor);
     }
 }
+
+/// Nothing asks for that order; what is written is then found or not, but compactions go on.
+#[test]
+fn versions_out_of_the_order_of_their_timestamps_are_compacted() {
+    // Values that stay, and those that a filter changes.
+    for filter in [None, Some(Arc::new(Marking) as Arc<dyn CompactionFilter>)] {
+        let parts = ColumnFamilyParts { compaction_filter: filter, ..ColumnFamilyParts::default() };
+        let family = ColumnFamilyDescriptor::default_with(ColumnFamilyOptions::default(), parts)
+            .with_comparator(Comparator::bytewise_with_timestamps());
+        let builder = Db::builder("/db").env(Env::memory()).options(creating()).column_family(family);
+        let db = builder.open().unwrap();
+        let cf = db.default_column_family();
+        db.put_at("k", 5.into(), "five").unwrap();
+        let snapshot = db.snapshot();
+        db.put_at("k", 3.into(), "three").unwrap();
+        db.flush().unwrap();
+        db.increase_full_history_low(cf, 7.into()).unwrap();
+        let versions = || {
+            let all = ReadOptions {
+                iter_start_timestamp: Some(Timestamp::MIN),
+                ..ReadOptions::at_timestamp(10.into())
+            };
+            let (mut cursor, mut versions) = (db.cursor_with(&all).unwrap(), Vec::new());
+            cursor.seek_to_first();
+            while cursor.valid() {
+                versions.push((cursor.timestamp().unwrap().number(), cursor.value()[..4].to_vec()));
+                cursor.next();
+            }
+            cursor.status().unwrap();
+            versions
+        };
+        let compact = || db.compact_range_with(None, None, &BottommostLevelCompaction::Force.into());
+        compact().unwrap();
+        // No read at the low timestamp sees the second, but it is what was written after the snapshot.
+        assert_eq!(versions(), [(5, b"five".to_vec()), (3, b"thre".to_vec())]);
+        drop(snapshot);
+        compact().unwrap();
+        assert_eq!(versions(), [(0, b"five".to_vec())]);
+        let read = ReadOptions::at_timestamp(10.into());
+        assert!(db.get_with("k", &read).unwrap().unwrap().starts_with(b"five"));
+        db.put_at("k", 11.into(), "eleven").unwrap();
+    }
+}
+
+/// Marks every value.
+struct Marking;
+
+impl CompactionFilter for Marking {
+    fn name(&self) -> &str {
+        "test.Marking"
+    }
+
+    fn filter(&self, _level: usize, _key: &[u8], value: &[u8]) -> FilterDecision {
+        FilterDecision::ChangeValue([value, b"!"].concat())
+    }
+}
