@@ -149,6 +149,8 @@ pub(crate) struct Search<'v> {
     in_l0: usize,
     /// How many are in L0 or L1.
     to_l1: usize,
+    /// Those after which versions of the key go on in the next, of the same level: hardly ever any.
+    split: Vec<usize>,
 }
 
 impl<'v> Search<'v> {
@@ -185,9 +187,12 @@ impl<'v> Search<'v> {
         let trailer = Trailer::new(lookup.snapshot, ValueType::FOR_SEEK);
         // All of these end at or after the key. Versions of one key may continue in the next file: then it starts with the key this
         // one ends with.
-        for file in &level.files[level.find(comparator, key, trailer)..] {
+        for (place, file) in level.files[level.find(comparator, key, trailer)..].iter().enumerate() {
             if comparator.compare(user_key(&file.smallest), key) == Ordering::Greater {
                 break;
+            }
+            if place > 0 {
+                self.split.push(self.candidates.len - 1);
             }
             self.add(file, lookup.key.hash);
             if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
@@ -244,16 +249,37 @@ impl<'v> Search<'v> {
             if let Some(tombstones) = tables.range_tombstones(cf, file)? {
                 lookup.ended |= lookup.cover(tombstones, &cf.comparator);
             }
-            // Where the versions of the key go on in the next table, that one has the tombstones for all of them.
-            let following = self.candidates.get(self.next);
-            if let Some(Some(tombstones)) = following.and_then(|next| next.runtime.range_tombstones.get()) {
-                lookup.cover(tombstones, &cf.comparator);
+            if !self.split.is_empty() {
+                self.cover_by_following(tables, cf, lookup)?;
             }
             if table.may_contain(lookup.key.hash, reading) {
                 return Ok(Some(table));
             }
         }
         Ok(None)
+    }
+}
+
+impl Search<'_> {
+    /// Where the versions of the key go on in the next table, that one has the tombstones for all of them, or the one where they end. A table of
+    /// these that does not open fails the lookup: whether the key was deleted is not known.
+    #[cold]
+    fn cover_by_following(
+        &self,
+        tables: &TableCache,
+        cf: &ColumnFamily,
+        lookup: &mut Lookup<'_>,
+    ) -> Result<()> {
+        let mut number = self.next;
+        while self.split.contains(&(number - 1))
+            && let Some(file) = self.candidates.get(number)
+        {
+            if let Some(tombstones) = tables.range_tombstones(cf, file)? {
+                lookup.cover(tombstones, &cf.comparator);
+            }
+            number += 1;
+        }
+        Ok(())
     }
 }
 

@@ -3,8 +3,11 @@
 use super::*;
 use crate::read::multi_get::multi_get;
 use crate::testing::parts::{Parts, plain_options};
+use outcrop_base::keys::{internal_key, split};
 use outcrop_base::{CfId, ErrorKind};
+use outcrop_manifest::{FileNumber, TableMeta, VersionEdit};
 use outcrop_options::ColumnFamilyOptions;
+use std::sync::Arc;
 
 /// Runs `read` on a view of all there is.
 fn viewed<T>(parts: &Parts, read: impl FnOnce(&ReadView<'_>) -> T) -> T {
@@ -172,5 +175,68 @@ fn versions_of_a_key_may_go_on_in_the_next_table_of_a_level() {
     parts.put("k", "new");
     parts.flush();
     assert_eq!(parts.get_at("k", snapshot.sequence()), Some("old".into()));
+    assert_eq!(parts.get("k"), Some("new".into()));
+}
+
+/// A key whose versions go on from table to table of level 1, as RocksDB ends tables: "new" stands in the first, a range tombstone
+/// over all of them in the last. On level 2 is another table that begins with the key. Gives the numbers of the last two.
+fn split_over_tables(parts: &Parts, between: usize) -> (FileNumber, FileNumber) {
+    for value in ["below".to_string()].into_iter().chain((0..between).map(|i| i.to_string())) {
+        parts.put("k", &value);
+        parts.flush();
+    }
+    parts.put("k", "new");
+    parts.flush();
+    parts.write(|batch| batch.delete_range_id(CfId::DEFAULT, b"k", b"z")).unwrap();
+    parts.flush();
+    let tables: Vec<Arc<TableFile>> = {
+        let state = parts.versions.state.lock();
+        state.column_families[&CfId::DEFAULT].version.levels[0].files.iter().cloned().collect()
+    };
+    let ([ranges, split_ones @ .., below], mut edit) = (&tables[..], VersionEdit::default()) else {
+        unreachable!()
+    };
+    edit.deleted_files.extend(tables.iter().map(|file| (0, file.number)));
+    edit.new_files.extend(split_ones.iter().map(|file| (1, Arc::new(file.meta.clone().into()))));
+    // As RocksDB truncates it: behind the last version of the table before.
+    let oldest = split(&split_ones.last().unwrap().largest).1.seq();
+    let smallest = internal_key(b"k", SeqNum(oldest.0 - 1), ValueType::RangeDeletion).into();
+    edit.new_files.push((1, Arc::new(TableMeta { smallest, ..ranges.meta.clone() }.into())));
+    edit.new_files.push((2, Arc::new(below.meta.clone().into())));
+    parts.versions.log_and_apply(vec![edit], |_| ()).unwrap();
+    (ranges.number, below.number)
+}
+
+#[test]
+fn range_tombstones_of_the_table_where_a_keys_versions_end_are_for_all_of_them() {
+    for between in [0, 2] {
+        let parts = Parts::new();
+        split_over_tables(&parts, between);
+        assert_eq!(parts.get("k"), None, "no table is open");
+        assert_eq!(parts.get("k"), None, "all are");
+        assert_eq!(parts.rows(), "");
+    }
+}
+
+#[test]
+fn a_key_is_not_shown_if_the_table_that_may_have_deleted_it_does_not_open() {
+    for between in [0, 2] {
+        let parts = Parts::new();
+        let (ranges, _) = split_over_tables(&parts, between);
+        parts.ctx.env.fs.remove_file(&parts.ctx.path.join(format!("{:06}.sst", ranges.0))).unwrap();
+        let found = viewed(&parts, |view| get(view, b"k").map(drop));
+        assert!(found.is_err_and(|error| error.is_missing_file()));
+        let found = viewed(&parts, |view| multi_get(view, &[b"k"]).remove(0).map(drop));
+        assert!(found.is_err_and(|error| error.is_missing_file()));
+    }
+}
+
+#[test]
+fn a_table_of_a_deeper_level_is_not_needed_for_a_key_that_ends_a_table() {
+    let parts = Parts::new();
+    let (ranges, below) = split_over_tables(&parts, 0);
+    let edit = VersionEdit { deleted_files: vec![(1, ranges)], ..VersionEdit::default() };
+    parts.versions.log_and_apply(vec![edit], |_| ()).unwrap();
+    parts.ctx.env.fs.remove_file(&parts.ctx.path.join(format!("{:06}.sst", below.0))).unwrap();
     assert_eq!(parts.get("k"), Some("new".into()));
 }
