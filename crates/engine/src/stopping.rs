@@ -49,7 +49,7 @@ pub fn close(core: &Core) -> Result<()> {
     purge_obsolete_files(&core.jobs);
     drop_kept_wals(&core.jobs);
     if let Some(manager) = &core.ctx.objects.sst_file_manager {
-        manager.forget_all(&core.ctx.env.fs, &core.ctx.path);
+        core.ctx.data_dirs.load().iter().for_each(|dir| manager.forget_all(&core.ctx.env.fs, dir));
     }
     log_line!(core.ctx, "Shutdown complete");
     {

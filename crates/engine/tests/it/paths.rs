@@ -5,6 +5,7 @@ use outcrop::*;
 use outcrop_env::OpenWrite;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 const FAST: &str = "/fast/db";
 const LARGE: &str = "/large/db";
@@ -477,4 +478,29 @@ fn copies_with_their_own_directories_open_and_one_in_the_place_of_its_source_rem
     restored.close().unwrap();
     let now = files();
     assert!(before.iter().all(|file| now.contains(file)), "{before:?} and now {now:?}");
+}
+
+#[test]
+fn a_closed_databases_tables_are_counted_in_no_path() {
+    let (env, manager) = (Env::memory(), Arc::new(SstFileManager::default()));
+    let objects = DbObjects { sst_file_manager: Some(manager.clone()), ..DbObjects::default() };
+    let of_its_own = ColumnFamilyOptions {
+        cf_paths: vec![DbPath::new("/own", u64::MAX)],
+        ..small(CompactionStyle::Level)
+    };
+    let families = [("default", small(CompactionStyle::Level)), ("own", of_its_own)]
+        .map(|(name, options)| ColumnFamilyDescriptor::new(name).with_options(options));
+    let options = DbOptions { create_missing_column_families: true, ..with_paths(1 << 30) };
+    let builder = Db::builder("/db").options(options).env(env.clone()).column_families(families);
+    let db = builder.objects(objects).open().unwrap();
+    fill(&db, "old");
+    let own = db.column_family("own").unwrap();
+    db.put_cf(&own, "a", "1").unwrap();
+    db.flush_cf(&own).unwrap();
+    drop(own);
+    let tracked: BTreeSet<PathBuf> =
+        manager.tracked_files().iter().map(|(path, _)| path.parent().unwrap().to_path_buf()).collect();
+    assert_eq!(tracked, dirs(&[FAST, "/own"]));
+    db.close().unwrap();
+    assert_eq!((manager.total_size(), manager.tracked_files()), (0, Vec::new()));
 }
