@@ -97,11 +97,11 @@ pub fn resume_by_itself(core: &Core) {
         (None, _) => None,
         (Some(_), None) => Some(plan.later(now)),
         (Some(error), Some(Err(_))) => plan.next(&error, now, interval),
-        // It went well, and then something else failed.
+        // It went well, and then something else failed: an error of its own, for which all attempts are left.
         (Some(error), Some(Ok(()))) => {
             let due = now.saturating_add(interval.saturating_mul(1000));
             let reason = state.auto_resume.map_or(plan.reason, |plan| plan.reason);
-            AutoResume::first(reason, &error, due, i32::MAX)
+            AutoResume::first(reason, &error, due, core.ctx.options.max_bgerror_resume_count)
         }
     };
     core.versions.plan_retry(&mut state);

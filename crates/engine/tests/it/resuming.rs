@@ -356,6 +356,51 @@ fn listeners_are_told_that_a_database_gives_up() {
     at.put("b").unwrap_err();
 }
 
+/// Has everything fail as soon as a database says that it has resumed.
+struct Failing {
+    fs: Mutex<Option<FaultyFs>>,
+    told: Recovery,
+}
+
+impl EventListener for Failing {
+    fn error_recovery_end(&self, db: &Arc<Db>, recovery: &BackgroundErrorRecoveryInfo) {
+        if let Some(fs) = self.fs.lock().unwrap().take() {
+            fs.faults().only(Some("0000"));
+            fs.faults().fail_at(fs.faults().changes(), EIO, true);
+            db.put("from the callback", "1").unwrap_err();
+        }
+        let (old, new) = (recovery.old_bg_error.kind(), recovery.new_bg_error.as_ref().map(Error::kind));
+        self.told.told.lock().unwrap().push(format!("ends: {old:?}, {new:?}"));
+    }
+}
+
+#[test]
+fn an_error_that_comes_as_a_database_has_resumed_has_as_many_attempts_as_any() {
+    let told = Recovery { by_itself: true, told: Mutex::new(Vec::new()) };
+    let failing = Arc::new(Failing { fs: Mutex::new(None), told });
+    let db_options = DbOptions { max_bgerror_resume_count: 3, ..creating() };
+    let at = fixture_with(db_options, &ColumnFamilyOptions::default(), vec![failing.clone()]);
+    *failing.fs.lock().unwrap() = Some(at.fs.clone());
+    at.fs.faults().only(Some(".log"));
+    at.fs.faults().fail_at(at.fs.faults().changes(), EIO, false);
+    at.put("a").unwrap_err();
+    let told = || failing.told.told();
+    at.wait_until(|_| !told().is_empty());
+    assert_eq!(told(), ["ends: IoError, None"]);
+    for _ in 0..1000 {
+        at.pass(1);
+        std::thread::sleep(Duration::from_millis(1));
+        if told().len() > 1 {
+            break;
+        }
+    }
+    assert_eq!(told(), ["ends: IoError, None", "ends: IoError, Some(IoError)"], "it gives up");
+    at.fs.faults().heal();
+    at.put("b").unwrap_err();
+    at.db.resume().unwrap();
+    at.put("c").unwrap();
+}
+
 #[test]
 fn attempts_are_limited_and_none_are_made_if_none_are_wanted() {
     let failing = |most: i32| {
