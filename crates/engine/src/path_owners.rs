@@ -125,7 +125,9 @@ impl DbContext {
             Some(owner) if owner.keeps_out(&canonical, &own, &self.env) => return Err(owner.refuse(dir)),
             _ => {
                 // Numbers of files are given out above all that are there: none of them is written over.
-                let highest = fs.list(dir)?.iter().filter_map(|name| data_number(name)).max();
+                let numbers = fs.list(dir)?;
+                let numbers = numbers.iter().filter_map(|name| data_number(name));
+                let highest = numbers.filter(|number| file_name::is_plausible(*number)).max();
                 let owned_from = highest.map_or(FileNumber::NONE, |highest| self.number_files_above(highest));
                 let (db_id, dir_there) = (self.db_id.clone(), canonical.clone());
                 let inode = here.map(|(_, inode)| inode);

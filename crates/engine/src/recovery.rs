@@ -242,17 +242,22 @@ fn identity(path: &Path, env: &Env, recorded: Option<String>) -> Result<(String,
     })
 }
 
-/// The highest number of a file in any directory of the database.
+/// The highest number of a file in any directory of the database, of those that may be its own.
 fn highest_file_number(path: &Path, env: &Env, descriptors: &[ColumnFamilyDescriptor]) -> Result<FileNumber> {
     let of = |name: &String| match file_name::parse(name)? {
         FileKind::Manifest(n) | FileKind::Table(n) | FileKind::Wal(n) | FileKind::Options(n) => Some(n),
         FileKind::Blob(n) | FileKind::Temp(n) => Some(n),
         _ => None,
     };
-    let mut highest = env.fs.list(path)?.iter().filter_map(of).max().unwrap_or_default();
+    let highest_in = |dir: &Path| -> Result<FileNumber> {
+        let numbers = env.fs.list(dir)?;
+        let numbers = numbers.iter().filter_map(of).filter(|number| file_name::is_plausible(*number));
+        Ok(numbers.max().unwrap_or_default())
+    };
+    let mut highest = highest_in(path)?;
     for DbPath { path, .. } in descriptors.iter().flat_map(|descriptor| &descriptor.options.cf_paths) {
         if env.fs.exists(path)? {
-            highest = highest.max(env.fs.list(path)?.iter().filter_map(of).max().unwrap_or_default());
+            highest = highest.max(highest_in(path)?);
         }
     }
     Ok(highest)
@@ -330,7 +335,7 @@ fn wal_numbers(path: &Path, options: &DbOptions, env: &Env) -> Result<Vec<FileNu
     let names = env.fs.list(wal_dir)?.into_iter();
     let mut wals: Vec<FileNumber> = names
         .filter_map(|name| match file_name::parse(&name) {
-            Some(FileKind::Wal(number)) => Some(number),
+            Some(FileKind::Wal(number)) if file_name::is_plausible(number) => Some(number),
             _ => None,
         })
         .collect();

@@ -36,6 +36,12 @@ pub enum FileKind {
 /// The highest number a file can have: above it counters could run over, and no database gets there.
 pub const MAX_FILE_NUMBER: u64 = 1 << 62;
 
+/// True unless a file of this number, which no MANIFEST names, was put there by somebody else: no database gets half the way to
+/// [`MAX_FILE_NUMBER`]. Numbers that are given out above such a one would come to that end.
+pub fn is_plausible(number: FileNumber) -> bool {
+    number.0 <= MAX_FILE_NUMBER / 2
+}
+
 /// The kind of the file called `name`; `None` for a name that is not ours.
 pub fn parse(name: &str) -> Option<FileKind> {
     match name {

@@ -22,7 +22,7 @@ pub struct Found {
     pub options: BTreeSet<FileNumber>,
     /// There is a CURRENT.
     pub has_current: bool,
-    /// The highest number that a file has.
+    /// The highest number that a file has which may be the database's.
     pub highest: FileNumber,
 }
 
@@ -61,7 +61,7 @@ impl Found {
             Some(FileKind::Manifest(number)) => (&mut self.manifests, number),
             Some(FileKind::Options(number)) => (&mut self.options, number),
             Some(FileKind::Temp(number)) => {
-                self.highest = self.highest.max(number);
+                self.count(number);
                 return Ok(());
             }
             Some(FileKind::Current) => {
@@ -71,8 +71,14 @@ impl Found {
             _ => return Ok(()),
         };
         set.insert(number);
-        self.highest = self.highest.max(number);
+        self.count(number);
         Ok(())
+    }
+
+    fn count(&mut self, number: FileNumber) {
+        if file_name::is_plausible(number) {
+            self.highest = self.highest.max(number);
+        }
     }
 }
 

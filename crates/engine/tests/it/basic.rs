@@ -3,8 +3,10 @@
 use crate::harness::{Append, Rng, contents, creating, descriptor, open, small_options, until};
 use outcrop::options::{ColumnFamilyOptions, DbOptions};
 use outcrop::*;
+use outcrop_env::OpenWrite;
 use outcrop_env::faulty::{EIO, FaultyFs};
 use outcrop_env::memory::MemoryFs;
+use std::path::Path;
 use std::sync::Arc;
 
 fn text(value: Option<PinnedValue>) -> Option<String> {
@@ -236,6 +238,30 @@ fn destroy_removes_only_what_a_database_owns() {
     env.fs.replace("/db/notes.txt".as_ref(), "/db/tmp".as_ref(), b"mine").unwrap();
     Db::destroy_in("/db", &DbOptions::default(), &env).unwrap();
     assert_eq!(env.fs.list("/db".as_ref()).unwrap(), ["notes.txt"]);
+}
+
+#[test]
+fn files_with_numbers_near_the_largest_keep_no_database_from_opening() {
+    let env = Env::memory();
+    put(&open(&env, &ColumnFamilyOptions::default()).unwrap(), "a", "1");
+    let strays = ["4611686018427387904.sst", "4611686018427387903.blob", "2305843009213693953.log"];
+    for stray in strays {
+        env.fs.create(&Path::new("/db").join(stray), OpenWrite::default()).unwrap().close().unwrap();
+    }
+    for _ in 0..3 {
+        let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+        assert_eq!(get(&db, "a").as_deref(), Some("1"));
+        put(&db, "b", "2");
+        db.flush().unwrap();
+        db.close().unwrap();
+        assert!(strays.iter().all(|stray| env.fs.exists(&Path::new("/db").join(stray)).unwrap()));
+    }
+    // Nothing of theirs is in the way of a repair.
+    env.fs.remove_file("/db/CURRENT".as_ref()).unwrap();
+    Db::builder("/db").env(env.clone()).repair(&RepairOptions::default()).unwrap();
+    for _ in 0..2 {
+        assert_eq!(get(&open(&env, &ColumnFamilyOptions::default()).unwrap(), "b").as_deref(), Some("2"));
+    }
 }
 
 #[test]

@@ -504,3 +504,18 @@ fn a_closed_databases_tables_are_counted_in_no_path() {
     db.close().unwrap();
     assert_eq!((manager.total_size(), manager.tracked_files()), (0, Vec::new()));
 }
+
+#[test]
+fn a_directory_with_a_number_near_the_largest_takes_tables() {
+    let env = Env::memory();
+    let stray = Path::new(FAST).join("4611686018427387904.sst");
+    env.fs.create_dir_all(Path::new(FAST)).unwrap();
+    env.fs.create(&stray, OpenWrite::default()).unwrap().close().unwrap();
+    for _ in 0..3 {
+        let db = open(&env, with_paths(1 << 30), &small(CompactionStyle::Level));
+        fill(&db, "old");
+        assert!(db.live_files().iter().all(|file| file.number < 1000));
+        db.close().unwrap();
+        assert!(env.fs.exists(&stray).unwrap(), "it is nobody's");
+    }
+}
