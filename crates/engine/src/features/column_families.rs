@@ -41,7 +41,7 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
         if state.column_families.values().any(|cf| cf.cf.name() == descriptor.name) {
             return Err(Error::invalid_argument("Column family already exists"));
         }
-        CfId(state.max_column_family.0 + 1)
+        next_id(state.max_column_family)?
     };
     let wal = writing.wal.number();
     let version = Arc::new(Version::empty(descriptor.options.num_levels as usize));
@@ -74,6 +74,14 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
     log_line!(core.ctx, "created column family {} ({id})", descriptor.name);
     options_file::note(core);
     Ok(handle)
+}
+
+/// The id after the highest that was ever given out. The last number there is stands for no column family, in RocksDB.
+fn next_id(highest: CfId) -> Result<CfId> {
+    match highest.0.checked_add(1) {
+        Some(id) if id < u32::MAX => Ok(CfId(id)),
+        _ => Err(Error::invalid_argument("no id is left for another column family")),
+    }
 }
 
 /// See [`crate::Db::drop_column_family`].

@@ -6,6 +6,7 @@ use outcrop::*;
 use outcrop_env::OpenWrite;
 use outcrop_env::faulty::{EIO, FaultyFs};
 use outcrop_env::memory::MemoryFs;
+use outcrop_manifest::{FileNumber, ManifestWriter, VersionEdit};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -262,6 +263,27 @@ fn files_with_numbers_near_the_largest_keep_no_database_from_opening() {
     for _ in 0..2 {
         assert_eq!(get(&open(&env, &ColumnFamilyOptions::default()).unwrap(), "b").as_deref(), Some("2"));
     }
+}
+
+#[test]
+fn a_database_that_has_used_up_the_ids_of_column_families_says_so() {
+    let env = Env::memory();
+    drop(open(&env, &ColumnFamilyOptions::default()).unwrap());
+    let edit = VersionEdit {
+        log_number: Some(FileNumber::NONE),
+        next_file_number: Some(FileNumber(100)),
+        last_sequence: Some(Default::default()),
+        max_column_family: Some(CfId(u32::MAX - 2)),
+        ..VersionEdit::default()
+    };
+    ManifestWriter::create(&*env.fs, "/db".as_ref(), FileNumber(99), &[edit]).unwrap();
+    let db = open(&env, &ColumnFamilyOptions::default()).unwrap();
+    let last = db.create_column_family("last").unwrap();
+    assert_eq!(last.id(), CfId(u32::MAX - 1));
+    let refused = db.create_column_family("one more").err().unwrap();
+    assert_eq!(refused.kind(), ErrorKind::InvalidArgument, "{refused}");
+    db.put_cf(&last, "a", "1").unwrap();
+    assert_eq!(db.get_cf(&last, "a").unwrap().as_deref(), Some(&b"1"[..]));
 }
 
 #[test]
