@@ -248,12 +248,23 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
             path_owners::check_owned(env, path, dir)?;
         }
     }
-    let data_only = |kind| matches!(kind, FileKind::Table(_) | FileKind::Blob(_));
-    let everything = |kind| kind != FileKind::Lock;
-    let archive_if_there = has_archive.then_some(archive.as_path());
-    for dir in archive_if_there.into_iter().chain([wal_dir, path]) {
-        remove_files(env, dir, &everything)?;
+    let is_trash = |name: &str| name.ends_with(sst_file_manager::TRASH);
+    let kind = |name: &str| file_name::parse(name);
+    let data_only =
+        |name: &str| matches!(kind(name), Some(FileKind::Table(_) | FileKind::Blob(_))) || is_trash(name);
+    let everything = |name: &str| kind(name).is_some_and(|kind| kind != FileKind::Lock) || is_trash(name);
+    // All other files there are another's. Source: RocksDB `DestroyDB`.
+    let wals_only = |name: &str| {
+        let name = name.strip_suffix(sst_file_manager::TRASH).unwrap_or(name);
+        matches!(kind(name), Some(FileKind::Wal(_)))
+    };
+    if has_archive {
+        remove_files(env, &archive, &wals_only)?;
     }
+    if env.fs.canonical(wal_dir) != own && env.fs.exists(wal_dir)? {
+        remove_files(env, wal_dir, &wals_only)?;
+    }
+    remove_files(env, path, &everything)?;
     for dir in others() {
         if env.fs.exists(dir)? {
             remove_files(env, dir, &data_only)?;
@@ -275,10 +286,10 @@ pub fn destroy(path: &Path, options: &DbOptions, env: &Env) -> Result<()> {
     Ok(())
 }
 
-/// Removes the files of a database of these kinds, and those on their way out.
-fn remove_files(env: &Env, dir: &Path, of: &dyn Fn(FileKind) -> bool) -> Result<()> {
+/// Removes the files in `dir` that have such names.
+fn remove_files(env: &Env, dir: &Path, of: &dyn Fn(&str) -> bool) -> Result<()> {
     for name in env.fs.list(dir)? {
-        if file_name::parse(&name).is_some_and(of) || name.ends_with(sst_file_manager::TRASH) {
+        if of(&name) {
             env.fs.remove_file(&dir.join(&name))?;
         }
     }

@@ -242,6 +242,38 @@ fn destroy_removes_only_what_a_database_owns() {
 }
 
 #[test]
+fn destroy_removes_only_wals_from_a_directory_of_wals() {
+    let env = Env::memory();
+    let create = |name: &str| {
+        env.fs.create(name.as_ref(), OpenWrite::default()).unwrap().close().unwrap();
+    };
+    env.fs.create_dir_all("/wals/archive".as_ref()).unwrap();
+    let others = ["000123.sst", "CURRENT", "MANIFEST-000005", "OPTIONS-000007", "old.trash"];
+    others.iter().for_each(|name| create(&format!("/wals/{name}")));
+    create("/wals/archive/000123.sst");
+    create("/wals/archive/000002.log");
+    create("/wals/000003.log.trash");
+    let options = DbOptions { wal_dir: Some("/wals".into()), ..creating() };
+    let db = Db::builder("/db").options(options.clone()).env(env.clone()).open().unwrap();
+    put(&db, "a", "1");
+    drop(db);
+    assert!(env.fs.list("/wals".as_ref()).unwrap().len() > others.len() + 2);
+    Db::destroy_in("/db", &options, &env).unwrap();
+    assert!(!env.fs.exists("/db".as_ref()).unwrap());
+    let mut left = env.fs.list("/wals".as_ref()).unwrap();
+    left.retain(|name| name != "archive");
+    left.sort();
+    assert_eq!(left, others);
+    assert_eq!(env.fs.list("/wals/archive".as_ref()).unwrap(), ["000123.sst"]);
+
+    // The same directory by another name.
+    let options = DbOptions { wal_dir: Some("/db/../db".into()), ..creating() };
+    drop(Db::builder("/db").options(creating()).env(env.clone()).open().unwrap());
+    Db::destroy_in("/db", &options, &env).unwrap();
+    assert!(!env.fs.exists("/db".as_ref()).unwrap());
+}
+
+#[test]
 fn files_with_numbers_near_the_largest_keep_no_database_from_opening() {
     let env = Env::memory();
     put(&open(&env, &ColumnFamilyOptions::default()).unwrap(), "a", "1");
