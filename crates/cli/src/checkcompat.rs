@@ -127,7 +127,7 @@ fn shown(places: &[String]) -> String {
 /// Looks at the database in `db` with the eyes of each version.
 ///
 /// # Errors
-/// There is no database, or its MANIFEST cannot be read.
+/// There is no database, or its MANIFEST cannot be read, or nothing says where its tables are.
 pub fn check(db: &Path, versions: &[Version]) -> Result<Report, Error> {
     let facts = Facts::gather(db, &Env::posix())?;
     let verdicts = versions.iter().map(|version| verdict(&facts, version)).collect();

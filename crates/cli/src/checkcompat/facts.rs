@@ -7,7 +7,7 @@ use super::rules::Feature;
 use super::wal;
 use crate::inspect::open_table;
 use crate::wal_dir::{self, Purpose};
-use outcrop::{Db, Env, Error};
+use outcrop::{Db, DbPath, Env, Error};
 use outcrop_base::{SeqNum, ValueType, builtin_merge};
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_manifest::{FileNumber, RecoveredColumnFamily, TableFile, Version};
@@ -32,12 +32,13 @@ impl Facts {
     /// Looks at the database in `db`.
     ///
     /// # Errors
-    /// There is none, or its MANIFEST cannot be read.
+    /// There is none, or its MANIFEST cannot be read, or nothing says where its tables are.
     pub fn gather(db: &Path, env: &Env) -> Result<Facts, Error> {
         let mut facts = Facts::default();
         let manifest = outcrop_manifest::recover(&*env.fs, db, &|_| None, &|_| 64, false)?;
+        let paths = Db::recorded_paths_in(db, env)?.unwrap_or_default();
         for family in &manifest.column_families {
-            facts.look_at_family(db, env, family);
+            facts.look_at_family(db, env, family, paths.of(&family.name));
         }
         let families = manifest.column_families.iter().map(|family| family.log_number);
         let needed = families.min().unwrap_or_default().max(manifest.min_log_number_to_keep);
@@ -54,7 +55,8 @@ impl Facts {
         }
     }
 
-    fn look_at_family(&mut self, db: &Path, env: &Env, family: &RecoveredColumnFamily) {
+    /// `paths` are the directories that its tables are in; none: that of the database.
+    fn look_at_family(&mut self, db: &Path, env: &Env, family: &RecoveredColumnFamily, paths: &[DbPath]) {
         let place = format!("column family {}", family.name);
         if let Some(name) = &family.comparator_name
             && !BUILTIN_COMPARATORS.contains(&name.as_str())
@@ -69,7 +71,8 @@ impl Facts {
             self.add(Feature::NestedSequences, &place);
         }
         for (_, file) in family.version.files() {
-            let path = file_name::table(db, file.number);
+            let dir = paths.get(file.path_id as usize).map_or(db, |dir| &dir.path);
+            let path = file_name::table(dir, file.number);
             let place = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
             match table_features(env, &path, file) {
                 Ok(features) => features.into_iter().for_each(|feature| self.add(feature, &place)),

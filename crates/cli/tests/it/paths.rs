@@ -174,6 +174,23 @@ fn tables_that_nobody_says_the_place_of_are_refused_by_name() {
 }
 
 #[test]
+fn compatibility_is_judged_by_the_tables_elsewhere() {
+    let apart = Apart::new();
+    apart.ok(&["checkcompat", "--with=6.29.5,11.8.1"]);
+    let db = apart.open();
+    let users = db.column_family("users").unwrap();
+    db.put_entity_cf(&users, "c", &[("name", "3")]).unwrap();
+    db.flush_cf(&users).unwrap();
+    drop((users, db));
+    let judged = apart.fails(&["checkcompat", "--with=6.29.5"]);
+    assert!(judged.contains("entit") && judged.contains(".sst"), "{judged}");
+    assert!(!judged.contains("No such file"), "{judged}");
+    apart.forget_paths();
+    let complaint = apart.fails(&["checkcompat", "--with=11.8.1"]);
+    assert!(complaint.contains("db_paths"), "{complaint}");
+}
+
+#[test]
 fn tables_that_somebody_moved_into_the_database_are_repaired() {
     let apart = Apart::new();
     for file in ["fast", "users"].iter().flat_map(|dir| apart.files(dir, ".sst")) {
