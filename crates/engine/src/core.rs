@@ -71,7 +71,14 @@ impl Core {
         let versions = Arc::new(VersionSet::new(ctx.clone(), state, manifest, last_seq, wal.number()));
         let closed_wals = Arc::new(ClosedWals::default());
         let snapshots = Arc::new(SnapshotList::default());
-        let core = WriteCore { wal, last_seq, targets, seal_wanted: false, unlogged: false };
+        let core = WriteCore {
+            wal,
+            last_seq,
+            targets,
+            seal_wanted: false,
+            unlogged: false,
+            replaced_wals: Vec::new(),
+        };
         Core {
             commit: CommitPipeline::new(versions.clone(), closed_wals.clone(), core),
             jobs: JobContext {

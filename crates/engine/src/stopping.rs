@@ -42,7 +42,7 @@ pub fn close(core: &Core) -> Result<()> {
     core.ctx.background.leave();
     core.ctx.scrub.close_file();
     options_file::note_if_outdated(core);
-    let written = core.commit.exclude_writers().wal.end();
+    let written = core.commit.exclude_writers().end_wals();
     let verified = core.versions.verify_manifest();
     // Files that readers held at the last check may be free by now.
     core.versions.state.lock().purge_wanted = true;
@@ -233,6 +233,7 @@ fn start_anew(core: &Core, writing: &mut WriteCore) -> Result<()> {
     }
     core.versions.request_flush(&ids);
     core.versions.wait_for_flush(&ids)?;
+    writing.replaced_wals.clear();
     core.commit.leave_old_prepared(prepared_in);
     core.versions.advance_min_wal()
 }

@@ -128,7 +128,8 @@ pub struct DbOptions {
     pub use_direct_io_for_flush_and_compaction: bool,
     /// Rate that slowed writes are held to. Bytes/s; 0: 16 MiB/s. Source: `delayed_write_rate`.
     pub delayed_write_rate: u64,
-    /// WAL records stay in a user-space buffer until `flush_wal`; default false.
+    /// WAL records stay in a user-space buffer until `flush_wal`: they are lost with the process, and with a WAL that cannot be written
+    /// if tables cannot be either. Default false.
     pub manual_wal_flush: bool,
     /// WAL files kept to be written over by later ones, which is cheaper to sync than making new files longer. Only
     /// with a `wal_recovery_mode` that stops at or skips damage. Default 0.

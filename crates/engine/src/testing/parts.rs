@@ -181,6 +181,7 @@ impl Parts {
             targets: Targets::new(targets.collect()),
             seal_wanted: false,
             unlogged: false,
+            replaced_wals: Vec::new(),
         };
         let versions = Arc::new(VersionSet::new(ctx.clone(), state, manifest, SeqNum::ZERO, FIRST_WAL));
         let closed_wals = Arc::new(ClosedWals::default());

@@ -44,6 +44,31 @@ pub struct WriteCore {
     pub seal_wanted: bool,
     /// Writes that are in no WAL since the last time everything was flushed.
     pub unlogged: bool,
+    /// WALs in whose place resuming has put another, oldest first, until what is in memory is in tables: it is nowhere else.
+    pub replaced_wals: Vec<Wal>,
+}
+
+impl WriteCore {
+    /// Hands what is buffered of WALs that are needed to the operating system.
+    fn flush_wals(&mut self) -> Result<()> {
+        self.replaced_wals.iter_mut().try_for_each(Wal::flush)?;
+        self.wal.flush()
+    }
+
+    /// Makes the WALs durable that resuming has replaced. The MANIFEST does not track them: of one that failed nobody knows the end.
+    fn sync_replaced_wals(&mut self, ctx: &DbContext) -> Result<()> {
+        let mut unsynced = self.replaced_wals.iter_mut().filter(|wal| !wal.is_synced());
+        unsynced.try_for_each(|wal| wal.sync(ctx))
+    }
+
+    /// Ends the WAL for good.
+    ///
+    /// # Errors
+    /// Of that one, or of one that resuming has replaced: what it buffered is lost.
+    pub fn end_wals(&mut self) -> Result<()> {
+        let replaced = self.replaced_wals.iter_mut().try_for_each(Wal::flush);
+        self.wal.end().and(replaced)
+    }
 }
 
 /// Commits write batches: the one way data gets into WAL and memtables.
@@ -523,8 +548,8 @@ impl CommitPipeline {
     pub fn sync_wal(&self) -> Result<()> {
         self.versions.refuse_if_read_only_or_closed()?;
         let mut core = self.core.lock();
-        self.closed_wals
-            .sync_and_track(&self.versions)
+        core.sync_replaced_wals(&self.ctx)
+            .and_then(|()| self.closed_wals.sync_and_track(&self.versions))
             .and_then(|()| core.wal.sync(&self.ctx))
             .map_err(|error| self.versions.fail_writes(error))?;
         self.ctx.count(Ticker::WalFileSynced, 1);
@@ -535,7 +560,7 @@ impl CommitPipeline {
     pub fn flush_wal(&self) -> Result<()> {
         self.versions.refuse_if_read_only_or_closed()?;
         let mut core = self.core.lock();
-        core.wal.flush().map_err(|error| self.versions.fail_writes(error))
+        core.flush_wals().map_err(|error| self.versions.fail_writes(error))
     }
 }
 

@@ -177,24 +177,33 @@ impl CommitPipeline {
 
     /// Starts a new WAL in place of one whose tail is unknown. A record that failed may still be in the old
     /// file: its sequence numbers are not used again, and the caller flushes everything and then calls
-    /// [`VersionSet::advance_min_wal`], so that the old file is never replayed.
+    /// [`VersionSet::advance_min_wal`], so that the old file is never replayed. Until then what is in memory is in
+    /// [`WriteCore::replaced_wals`] alone: they can be synced, or say that they cannot.
     pub fn replace_failed_wal(&self, core: &mut WriteCore) -> Result<()> {
-        self.closed_wals.clear();
         core.seal_wanted = false;
-        if core.wal.is_untouched() {
-            // That of an attempt to resume that failed later on.
-            return Ok(());
+        // One that is untouched is that of an attempt to resume that failed later on.
+        let failed = if core.wal.is_untouched() { None } else { Some(self.replace_wal(core)?) };
+        let replaced = self.closed_wals.take_all().into_iter().chain(failed);
+        // No write has come since the first attempt: WALs of later ones are not needed.
+        if core.replaced_wals.is_empty() {
+            core.replaced_wals.extend(replaced);
         }
+        Ok(())
+    }
+
+    /// Goes on with a new WAL, and gives the one before.
+    fn replace_wal(&self, core: &mut WriteCore) -> Result<Wal> {
         let number = self.ctx.new_file_number();
         let created = Wal::create(&self.ctx, number, None);
         let created = created.map_err(|error| self.versions.fail_writes(error))?;
         // With `manual_wal_flush` records wait in its buffer: should the flush that follows fail too, they are nowhere else.
-        std::mem::replace(&mut core.wal, created).end_if_whole(&self.ctx);
+        let mut old = std::mem::replace(&mut core.wal, created);
+        old.end_if_whole(&self.ctx);
         core.wal.name_timestamps(&core.targets.stamped());
         let mut state = self.versions.state.lock();
         state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
         self.versions.set_current_wal(number, &mut state);
-        Ok(())
+        Ok(old)
     }
 
     /// An obsolete WAL to recycle. None while files are to stay: somebody may be copying them.

@@ -210,7 +210,7 @@ impl Wal {
 
     /// [`Wal::end`], unless an operation of the file has failed: after that nothing is appended. Another WAL takes its place, and what fails now
     /// is a line of LOG.
-    pub fn end_if_whole(mut self, ctx: &DbContext) {
+    pub fn end_if_whole(&mut self, ctx: &DbContext) {
         if !self.failed
             && let Err(error) = self.end()
         {
@@ -240,11 +240,10 @@ impl ClosedWals {
         drop(obsolete);
     }
 
-    /// Lets go of all.
-    pub fn clear(&self) {
+    /// Takes all away, but for those that were synced meanwhile.
+    pub fn take_all(&self) -> Vec<Wal> {
         let _turn = self.syncing.lock();
-        let all = std::mem::take(&mut *self.waiting.lock());
-        drop(all);
+        std::mem::take(&mut *self.waiting.lock())
     }
 
     /// Makes those that are closed now durable, so that no synced record can follow a hole, and writes that down in the
@@ -350,7 +349,7 @@ mod tests {
         closed.forget_before(FileNumber(52));
         assert_eq!(closed.sync(&parts.ctx).unwrap().len(), 1);
         closed.push(wal(&parts, FileNumber(53)));
-        closed.clear();
+        assert_eq!(closed.take_all().len(), 1);
         assert!(closed.sync(&parts.ctx).unwrap().is_empty());
     }
 

@@ -183,6 +183,64 @@ fn buffered_records_of_the_wal_that_resuming_replaces_are_not_lost() {
     assert_eq!(contents(&db, db.default_column_family(), &ReadOptions::default()).len(), 2);
 }
 
+/// A database that an attempt to resume has given another WAL, before its flush failed, with a row that was written before.
+fn resumed_in_part(options: DbOptions, fails: &str) -> Fixture {
+    let at = fixture(DbOptions { max_bgerror_resume_count: 0, ..options }, &ColumnFamilyOptions::default());
+    at.put("a").unwrap();
+    at.fs.faults().only(Some(fails));
+    at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+    at.put("refused").and_then(|()| at.flush()).unwrap_err();
+    at.fs.faults().only(Some(".sst"));
+    for _ in 0..3 {
+        assert_eq!(at.db.resume().unwrap_err().kind(), ErrorKind::IoError);
+    }
+    at
+}
+
+fn reopened(fs: &FaultyFs) -> Db {
+    fs.faults().heal();
+    Db::builder("/db").options(creating()).env(Env::with_file_system(Arc::new(fs.clone()))).open().unwrap()
+}
+
+/// Their WAL could not be written when it had to be, nor a table after that: they are in no file.
+#[test]
+fn a_database_says_that_buffered_records_are_lost_with_the_wal_that_resuming_replaces() {
+    let at = resumed_in_part(DbOptions { manual_wal_flush: true, ..creating() }, ".log");
+    assert_eq!(at.rows(), 1);
+    assert_eq!(at.db.flush_wal().unwrap_err().kind(), ErrorKind::IoError);
+    let Fixture { fs, db, .. } = at;
+    assert_eq!(db.close().unwrap_err().kind(), ErrorKind::IoError);
+    assert_eq!(reopened(&fs).get("a").unwrap(), None);
+}
+
+#[test]
+fn once_a_database_has_resumed_the_wal_that_it_replaced_is_not_asked_for() {
+    let at = resumed_in_part(DbOptions { manual_wal_flush: true, ..creating() }, ".log");
+    at.fs.faults().heal();
+    at.db.resume().unwrap();
+    at.db.flush_wal().unwrap();
+    at.db.sync_wal().unwrap();
+    let Fixture { fs, db, .. } = at;
+    db.close().unwrap();
+    assert!(reopened(&fs).get("a").unwrap().is_some());
+}
+
+#[test]
+fn the_wal_that_resuming_replaces_is_synced_if_it_can_be() {
+    let at = resumed_in_part(creating(), ".sst");
+    at.db.sync_wal().unwrap();
+    let Fixture { fs, db, .. } = at;
+    std::mem::forget(db);
+    fs.memory().crash();
+    assert!(reopened(&fs).get("a").unwrap().is_some());
+}
+
+#[test]
+fn a_sync_says_that_the_wal_that_resuming_replaces_cannot_be_synced() {
+    let at = resumed_in_part(creating(), ".log");
+    assert_eq!(at.db.sync_wal().unwrap_err().kind(), ErrorKind::IoError);
+}
+
 /// Notes how databases resume, and says whether they shall by themselves.
 struct Recovery {
     by_itself: bool,
