@@ -120,10 +120,10 @@ impl Life<'_> {
         disk.begin(Trouble { power_until, ..cycle.trouble });
         races::begin();
         self.prepared.begin(number);
-        let mut log = Log::new(cycle.threads);
+        let (mut log, mut lasting) = (Log::new(cycle.threads), cycle.lasting());
         let began = disk.moment();
         match self.surroundings.open(&cycle) {
-            Ok(opened) => log = self.use_database(opened, &cycle)?,
+            Ok(opened) => (log, lasting) = self.use_database(opened, &cycle)?,
             Err(error) => {
                 let excused = disk.excuse(&error, Told::Changing, began);
                 excused.map_err(|why| format!("opening: {why}"))?;
@@ -135,7 +135,7 @@ impl Life<'_> {
             End::PowerLost => disk.memory().crash_torn(cycle.torn),
         }
         disk.begin(Trouble::default());
-        self.judge(&cycle, number, &log)
+        self.judge(&cycle, number, &log, lasting)
             .map_err(|why| format!("after {:?}, with {:?}: {why}", cycle.end, cycle.trouble))?;
         self.tally.writes += log.acknowledged();
         self.tally.cycles += 1;
@@ -143,7 +143,13 @@ impl Life<'_> {
     }
 
     /// Looks at what is there after an end, and decides transactions that were prepared.
-    fn judge(&mut self, cycle: &Cycle, number: u64, log: &Log) -> std::result::Result<(), String> {
+    fn judge(
+        &mut self,
+        cycle: &Cycle,
+        number: u64,
+        log: &Log,
+        lasting: Lasting,
+    ) -> std::result::Result<(), String> {
         if cycle.drawn.transactions == Transactions::Locking && cycle.torn % 3 == 0 {
             // A database that is opened without transactions keeps those that are prepared.
             let builder = self.surroundings.builder(Path::new(DATABASE), self.surroundings.env(), cycle);
@@ -152,15 +158,14 @@ impl Life<'_> {
         }
         let opened = self.surroundings.open(cycle).map_err(|error| format!("opening: {error}"))?;
         let decided = match &opened {
-            Opened::Locking(db) => self.decide(db, cycle, log)?,
+            Opened::Locking(db) => self.decide(db, cycle, log, lasting)?,
             Opened::Plain(_) | Opened::Optimistic(_) => Decided::default(),
         };
         let found = rows_of(opened.db(), &opened.families(), &ReadOptions::default());
         let mut found = found.map_err(|error| format!("reading: {error}"))?;
         let registers = registers::split(&mut found);
-        let there =
-            judge(&cycle.shape, log, &self.rows, &found, cycle.lasting()).map_err(|why| why.to_string())?;
-        decided.judge(&self.prepared, &there, cycle.lasting() == Lasting::Acknowledged)?;
+        let there = judge(&cycle.shape, log, &self.rows, &found, lasting).map_err(|why| why.to_string())?;
+        decided.judge(&self.prepared, &there, lasting == Lasting::Acknowledged)?;
         self.registers.judge(&registers, &there)?;
         if cycle.drawn.families {
             let more = opened.more_families().map_err(|error| format!("reading: {error}"))?;
@@ -184,11 +189,12 @@ impl Life<'_> {
         db: &TransactionDb,
         cycle: &Cycle,
         log: &Log,
+        lasting: Lasting,
     ) -> std::result::Result<Decided, String> {
         let mut decided = Decided::default();
         let waiting =
             db.prepared_transactions().map_err(|error| format!("prepared transactions: {error}"))?;
-        let all_last = cycle.lasting() == Lasting::Acknowledged;
+        let all_last = lasting == Lasting::Acknowledged;
         for (number, mut transaction) in waiting.into_iter().enumerate() {
             let waiting = self.prepared.waits(transaction.name(), &log.begun(), all_last)?;
             let commits = waiting.may_commit && (cycle.torn >> number) % 2 == 0;
@@ -204,8 +210,8 @@ impl Life<'_> {
         Ok(decided)
     }
 
-    /// Lets threads use the database, and ends it. Gives their events.
-    fn use_database(&mut self, opened: Opened, cycle: &Cycle) -> std::result::Result<Log, String> {
+    /// Lets threads use the database, and ends it. Gives their events, and the writes that have to be there afterwards.
+    fn use_database(&mut self, opened: Opened, cycle: &Cycle) -> std::result::Result<(Log, Lasting), String> {
         let families = opened.families();
         let disk = self.surroundings.disk.clone();
         let shared = Arc::new(Shared {
@@ -256,15 +262,24 @@ impl Life<'_> {
         }
         drop(shared.families);
         drop(shared.left);
-        drop(shared.opened);
+        let began = disk.moment();
+        let closed = shared.opened.close();
         self.tally.counts.add_all(&lock(&shared.counts));
         self.registers = lock(&shared.registers).clone();
         self.prepared = lock(&shared.prepared).clone();
         self.coming = lock(&shared.coming).clone();
-        match lock(&shared.failure).take() {
-            Some(failure) => Err(failure),
-            None => Ok(lock(&shared.log).clone()),
+        if let Some(failure) = lock(&shared.failure).take() {
+            return Err(failure);
         }
+        let lasting = match closed {
+            Err(error) if cycle.end == End::Closed => {
+                disk.excuse(&error, Told::Changing, began).map_err(|why| format!("closing: {why}"))?;
+                cycle.lasting_after_failed_close()
+            }
+            // It is not asked for in the other cases: the power is gone, or the process.
+            _ => cycle.lasting(),
+        };
+        Ok((lock(&shared.log).clone(), lasting))
     }
 }
 

@@ -116,6 +116,19 @@ impl Opened {
         }
     }
 
+    /// Closes it. Nobody else has it any more.
+    ///
+    /// # Errors
+    /// As [`Db::close`].
+    pub fn close(self) -> Result<()> {
+        let db = match self {
+            Opened::Plain(db) => return db.close(),
+            Opened::Locking(db) => db.db().clone(),
+            Opened::Optimistic(db) => db.db().clone(),
+        };
+        Arc::into_inner(db).expect("nobody else has it").close()
+    }
+
     /// Its column families that are always there.
     pub fn families(&self) -> Vec<ColumnFamilyHandle> {
         FAMILIES.iter().map(|name| self.db().column_family(name).expect("it was opened with them")).collect()

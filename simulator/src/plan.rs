@@ -212,13 +212,19 @@ pub struct Cycle {
 }
 
 impl Cycle {
-    /// The writes that are there afterwards.
+    /// The writes that are there afterwards, if it ended without an error.
     pub fn lasting(&self) -> Lasting {
         match self.end {
             End::PowerLost => Lasting::Synced,
             End::Killed if self.db.manual_wal_flush => Lasting::Synced,
             End::Killed | End::Closed => Lasting::Acknowledged,
         }
+    }
+
+    /// The writes that are there after closing has failed. Other WALs have all that was acknowledged; those that are flushed by hand buffer
+    /// it, and what they buffer is lost if they fail, as is the database's memory then.
+    pub fn lasting_after_failed_close(&self) -> Lasting {
+        if self.db.manual_wal_flush { Lasting::Synced } else { self.lasting() }
     }
 }
 
