@@ -470,11 +470,11 @@ fn encode_wal_addition(wal: &WalAddition) -> Vec<u8> {
 /// nothing else, but which older readers do not know: RocksDB up to 7.10 refuses the whole MANIFEST for it. The bound
 /// is then written with the next larger sequence number: it comes before the same keys of this file, and after what the
 /// file before may hold of the user key, unless that ends with a deletion of just this number: `is_taken` knows, and the bound stays as it is.
-/// The bounds of entities stay, too: they are those of real entries, which no older reader could read.
+/// Older versions that knew entities had their type sort first, so a bound of an entity may be one that they made up, too.
 fn lower_bound(smallest: &[u8], is_taken: impl FnOnce(&[u8]) -> bool) -> Cow<'_, [u8]> {
     let (user_key, trailer) = split(smallest);
     let seq = trailer.seq();
-    if trailer.type_byte() < ValueType::ValuePreferredSeqno as u8 || seq == SeqNum::MAX {
+    if trailer.type_byte() <= ValueType::DeletionWithTimestamp as u8 || seq == SeqNum::MAX {
         return Cow::Borrowed(smallest);
     }
     let lower = internal_key(user_key, seq.plus(1), ValueType::Deletion);

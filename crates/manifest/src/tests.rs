@@ -442,19 +442,17 @@ fn bounds_are_written_so_that_old_readers_know_their_types() {
         VersionEdit::decode(&bytes).unwrap().new_files[0].1.smallest.to_vec()
     };
     let key = |seq, value_type| internal_key(b"k", seq, value_type);
-    // The bound of an entity is that of a real entry.
-    let known =
-        [ValueType::Deletion, ValueType::RangeDeletion, ValueType::BlobIndex, ValueType::WideColumnEntity];
-    for value_type in known {
+    for value_type in [ValueType::Deletion, ValueType::RangeDeletion, ValueType::BlobIndex] {
         assert_eq!(written(key(SeqNum(437), value_type)), key(SeqNum(437), value_type));
     }
     // As RocksDB 8.11 writes where a range tombstone goes on from the file before, which ends below the key.
-    let unknown = key(SeqNum(437), ValueType::FOR_SEEK);
-    let bound = written(unknown.clone());
-    assert_eq!(bound, key(SeqNum(438), ValueType::Deletion));
-    let order = Comparator::Bytewise;
-    assert!(order.compare_internal(&bound, &unknown).is_lt());
-    assert!(order.compare_internal(&key(SeqNum::MAX, ValueType::RangeDeletion), &bound).is_lt());
+    for unknown in [ValueType::WideColumnEntity, ValueType::FOR_SEEK] {
+        let bound = written(key(SeqNum(437), unknown));
+        assert_eq!(bound, key(SeqNum(438), ValueType::Deletion));
+        let order = Comparator::Bytewise;
+        assert!(order.compare_internal(&bound, &key(SeqNum(437), unknown)).is_lt());
+        assert!(order.compare_internal(&key(SeqNum::MAX, ValueType::RangeDeletion), &bound).is_lt());
+    }
 }
 
 #[test]
