@@ -168,9 +168,8 @@ fn in_a_process(name: &str, install: Install, dir: &Path, kept: &Path) -> Result
     let start = Instant::now();
     let status = command.status().map_err(said)?;
     let text = String::from_utf8_lossy(&std::fs::read(&path).map_err(said)?).into_owned();
-    let ended = format!("== {name}: {:.1} s, {status}", start.elapsed().as_secs_f64());
     // In one piece: another step may end at the same moment.
-    eprintln!("{}", text + &ended);
+    eprintln!("{text}== {name}: {:.1} s, {status}", start.elapsed().as_secs_f64());
     if status.success() {
         Ok(())
     } else {
