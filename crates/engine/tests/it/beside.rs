@@ -210,7 +210,10 @@ fn a_secondary_opens_each_table_once() {
             .open_secondary()
             .unwrap();
         let count = |ticker| statistics.ticker(ticker);
-        assert_eq!(rows(&secondary, "default"), rows(&db, "default"));
+        // The second time blocks are cached, too, that the first only passed through.
+        for _ in 0..2 {
+            assert_eq!(rows(&secondary, "default"), rows(&db, "default"));
+        }
         let (opens, misses) = (count(Ticker::NoFileOpens), count(Ticker::BlockCacheDataMiss));
         assert!(opens > 0 && misses > 0, "{opens} files opened, {misses} blocks read");
         for _ in 0..3 {
