@@ -128,6 +128,8 @@ fn inputs(cf: &CfState, request: &ManualCompaction) -> Inputs {
     ready(if start == output {
         leveled::rewrite(&input, *start, files, Reason::Manual)
     } else {
+        // RocksDB may have split the versions of the last key of the range over two tables.
+        let files = pick::clean_cut(&input, *start, files);
         leveled::complete(&input, *start, files, *output, Reason::Manual)
     })
 }
@@ -360,7 +362,10 @@ fn has_tables(
 mod tests {
     use super::*;
     use crate::db::Db;
+    use crate::testing::parts::Parts;
+    use outcrop_base::CfId;
     use outcrop_env::Env;
+    use outcrop_manifest::Version;
     use std::thread;
 
     #[test]
@@ -386,5 +391,28 @@ mod tests {
         db.continue_background_work();
         db.compact_range(None, None).unwrap();
         assert_eq!(db.property("rocksdb.num-files-at-level0").as_deref(), Some("0"));
+    }
+
+    #[test]
+    fn a_key_over_two_tables_stays_together_when_a_part_is_compacted() {
+        let parts = Parts::new();
+        let mut state = parts.versions.state.lock();
+        let cf = state.column_families.get_mut(&CfId::DEFAULT).unwrap();
+        cf.version = Arc::new(Version::parse("L1: 1[a..k] 2[k..m] 3[n..z]\nL2: 4[b..c]", 7));
+        let taken = |begin: Option<&str>, end: Option<&str>, output: usize| {
+            let bound = |key: Option<&str>| key.map(|key| key.as_bytes().to_vec());
+            let scope = Scope::Level { start: 1, output, begin: bound(begin), end: bound(end), below: None };
+            let request = ManualCompaction::new(CfId::DEFAULT, scope, &CompactRangeOptions::default());
+            match inputs(cf, &request) {
+                Inputs::Ready(compaction) => {
+                    compaction.input_files().map(|file| file.number.0).collect::<Vec<_>>()
+                }
+                Inputs::Empty | Inputs::Taken => Vec::new(),
+            }
+        };
+        assert_eq!(taken(None, Some("j"), 2), [1, 2, 4]);
+        assert_eq!(taken(Some("l"), Some("m"), 2), [1, 2, 4]);
+        assert_eq!(taken(Some("n"), None, 2), [3]);
+        assert_eq!(taken(Some("d"), Some("e"), 1), [1, 2]);
     }
 }

@@ -143,7 +143,7 @@ pub struct RunningCompaction {
 }
 
 impl RunningCompaction {
-    /// True if it may write keys from `begin` to `end`, both inclusive, to one of `levels`. Tables of L0 may overlap: nobody asks for it.
+    /// True if it may write keys from `begin` to `end`, both inclusive, to one of `levels`. False for L0, where tables may overlap.
     pub fn writes(
         &self,
         comparator: &Comparator,

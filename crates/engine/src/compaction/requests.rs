@@ -5,7 +5,7 @@
 use super::job::{self, CompactionJob};
 use super::level_shape::{LevelShape, usable_levels};
 use super::output::check_wanted;
-use super::pick::{self, Files, PickInput, level_files, leveled};
+use super::pick::{self, Files, PickInput, level_files};
 use super::run;
 use super::{Compaction, LevelFiles, Reason, Work};
 use crate::column_family::ColumnFamilyHandle;
@@ -194,7 +194,7 @@ pub fn compact_files(
             return Err(error);
         }
         let all: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
-        if input.is_written(leveled::passed(inputs[0].level, output_level), &all) {
+        if input.is_written(pick::passed(inputs[0].level, output_level), &all) {
             return Err(Error::new(
                 ErrorKind::Aborted,
                 "a running compaction writes keys of the same range to the output level or one above it",

@@ -135,6 +135,11 @@ pub fn sorted_without_overlap(comparator: &Comparator, files: &[Arc<TableFile>])
     sorted.windows(2).all(|pair| pair[0].ends_before(comparator, user_key(&pair[1].smallest)))
 }
 
+/// The levels that rows of `start_level` pass on their way, and the one they come to.
+pub fn passed(start_level: usize, output_level: usize) -> RangeInclusive<usize> {
+    output_level.min(start_level + 1)..=output_level
+}
+
 /// True if a table moved between the levels has the codec it would be written with.
 pub fn same_codec(input: &PickInput<'_>, start_level: usize, output_level: usize) -> bool {
     let codec = |level| derive::compression_for_level(input.options, level, false);

@@ -6,7 +6,7 @@
 
 use super::input::{
     Files, PickInput, clean_cut, is_bottommost, level_files, max_compaction_bytes, overlap_bytes,
-    overlapping_range, same_codec, sorted_without_overlap,
+    overlapping_range, passed, same_codec, sorted_without_overlap,
 };
 use super::round_robin;
 use super::style::{Debt, Manual, Style};
@@ -17,7 +17,6 @@ use outcrop_manifest::{FileNumber, TableFile};
 use outcrop_options::{CompactionPri, derive};
 use std::cmp::Ordering;
 use std::collections::BTreeSet;
-use std::ops::RangeInclusive;
 use std::sync::Arc;
 
 /// `CompactionStyle::Level`.
@@ -332,11 +331,6 @@ pub fn complete(
     let inputs = [level_files(start_level, start), level_files(output_level, output)];
     let merge = merge(input, reason, inputs.into_iter().flatten().collect(), output_level, &all);
     Some(Compaction { work: if may_move { Work::Move } else { Work::Merge }, ..merge })
-}
-
-/// The levels that rows of `start_level` pass on their way, and the one they come to.
-pub fn passed(start_level: usize, output_level: usize) -> RangeInclusive<usize> {
-    output_level.min(start_level + 1)..=output_level
 }
 
 /// The compaction of `inputs`, whose tables are `all`, into `output_level`.

@@ -17,7 +17,7 @@ mod tests;
 
 pub use input::{
     Files, PickInput, clean_cut, is_bottommost, key_range, level_files, overlapping, overlapping_range,
-    same_codec, sorted_without_overlap,
+    passed, same_codec, sorted_without_overlap,
 };
 
 pub use style::{Debt, Manual, Style};

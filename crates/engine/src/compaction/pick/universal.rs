@@ -11,7 +11,7 @@
 //! Does no IO and changes nothing. Source: RocksDB `db/compaction/compaction_picker_universal.cc`.
 
 use super::incremental;
-use super::input::{Files, PickInput, is_bottommost, sorted_without_overlap};
+use super::input::{Files, PickInput, is_bottommost, passed, sorted_without_overlap};
 use super::runs::{SortedRun, sorted_runs};
 use super::style::{Manual, Style};
 use crate::compaction::level_shape::usable_levels;
@@ -181,7 +181,7 @@ fn pick_marked(input: &PickInput<'_>, runs: &[SortedRun]) -> Option<Compaction> 
     })
 }
 
-/// Merges the runs of `range`. `None` if one of them is busy.
+/// Merges the runs of `range`. `None` if one of them is busy, or where they go is being written.
 pub fn merge(
     input: &PickInput<'_>,
     runs: &[SortedRun],
@@ -199,6 +199,10 @@ pub fn merge(
     };
     let inputs = by_level(picked);
     let files: Files = inputs.iter().flat_map(|level| level.files.iter().cloned()).collect();
+    // Files that were ingested may be between the keys of what is merged.
+    if input.is_written(passed(inputs[0].level, output_level), &files) {
+        return None;
+    }
     let bottommost = is_bottommost(input, output_level, &files);
     let universal = &input.options.compaction_options_universal;
     let may_move = universal.allow_trivial_move
