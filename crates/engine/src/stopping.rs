@@ -42,7 +42,7 @@ pub fn close(core: &Core) -> Result<()> {
     core.ctx.background.leave();
     core.ctx.scrub.close_file();
     options_file::note_if_outdated(core);
-    let written = core.commit.exclude_writers().end_wals();
+    let written = core.commit.exclude_writers().end_wals(&core.ctx);
     let verified = core.versions.verify_manifest();
     // Files that readers held at the last check may be free by now.
     core.versions.state.lock().purge_wanted = true;

@@ -44,15 +44,22 @@ pub struct WriteCore {
     pub seal_wanted: bool,
     /// Writes that are in no WAL since the last time everything was flushed.
     pub unlogged: bool,
-    /// WALs in whose place resuming has put another, oldest first, until what is in memory is in tables: it is nowhere else.
+    /// WALs that are not synced in whose place resuming has put another, oldest first, until what is in memory is in tables: it is in no other
+    /// file that could be synced.
     pub replaced_wals: Vec<Wal>,
 }
 
 impl WriteCore {
     /// Hands what is buffered of WALs that are needed to the operating system.
-    fn flush_wals(&mut self) -> Result<()> {
-        self.replaced_wals.iter_mut().try_for_each(Wal::flush)?;
+    fn flush_wals(&mut self, ctx: &DbContext) -> Result<()> {
+        self.flush_replaced_wals(ctx)?;
         self.wal.flush()
+    }
+
+    /// The same of those that resuming has replaced. One that failed is an error only where something waits in buffers.
+    fn flush_replaced_wals(&mut self, ctx: &DbContext) -> Result<()> {
+        let mut buffered = self.replaced_wals.iter_mut().filter(|_| ctx.options.manual_wal_flush);
+        buffered.try_for_each(Wal::flush)
     }
 
     /// Makes the WALs durable that resuming has replaced. The MANIFEST does not track them: of one that failed nobody knows the end.
@@ -64,9 +71,9 @@ impl WriteCore {
     /// Ends the WAL for good.
     ///
     /// # Errors
-    /// Of that one, or of one that resuming has replaced: what it buffered is lost.
-    pub fn end_wals(&mut self) -> Result<()> {
-        let replaced = self.replaced_wals.iter_mut().try_for_each(Wal::flush);
+    /// Of that one, or with `manual_wal_flush` of one that resuming has replaced: what it buffered is lost.
+    pub fn end_wals(&mut self, ctx: &DbContext) -> Result<()> {
+        let replaced = self.flush_replaced_wals(ctx);
         self.wal.end().and(replaced)
     }
 }
@@ -560,7 +567,7 @@ impl CommitPipeline {
     pub fn flush_wal(&self) -> Result<()> {
         self.versions.refuse_if_read_only_or_closed()?;
         let mut core = self.core.lock();
-        core.flush_wals().map_err(|error| self.versions.fail_writes(error))
+        core.flush_wals(&self.ctx).map_err(|error| self.versions.fail_writes(error))
     }
 }
 

@@ -177,8 +177,8 @@ impl CommitPipeline {
 
     /// Starts a new WAL in place of one whose tail is unknown. A record that failed may still be in the old
     /// file: its sequence numbers are not used again, and the caller flushes everything and then calls
-    /// [`VersionSet::advance_min_wal`], so that the old file is never replayed. Until then what is in memory is in
-    /// [`WriteCore::replaced_wals`] alone: they can be synced, or say that they cannot.
+    /// [`VersionSet::advance_min_wal`], so that the old file is never replayed. Until then
+    /// [`WriteCore::replaced_wals`] have what is in memory and not synced: they can be synced, or say that they cannot.
     pub fn replace_failed_wal(&self, core: &mut WriteCore) -> Result<()> {
         core.seal_wanted = false;
         // One that is untouched is that of an attempt to resume that failed later on.
