@@ -13,6 +13,7 @@ use outcrop_base::coding::{Decoder, put_length_prefixed, put_varint32, put_varin
 use outcrop_base::keys::{Trailer, internal_key, split};
 use outcrop_base::{CfId, Error, Result, SeqNum, Timestamp, ValueType};
 use std::borrow::Cow;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 mod tag {
@@ -183,12 +184,13 @@ impl VersionEdit {
             put_varint32(out, *level);
             put_varint64(out, file.0);
         }
+        // Of two files of a level that share a user key an edit has both or none: whoever writes or moves one takes the other along.
+        let ends_with_deletion =
+            |file: &TableMeta| split(&file.largest).1.type_byte() == ValueType::Deletion as u8;
+        let deletions = self.new_files.iter().filter(|(_, file)| ends_with_deletion(file));
+        let ends: BTreeSet<(u32, &[u8])> = deletions.map(|(level, file)| (*level, &*file.largest)).collect();
         for (level, file) in &self.new_files {
-            // The file before is in the same edit: a user key that two files share is in all files that one job makes or moves.
-            let is_taken = |bound: &[u8]| {
-                self.new_files.iter().any(|(other, before)| other == level && *before.largest == *bound)
-            };
-            encode_new_file(out, *level, file, is_taken);
+            encode_new_file(out, *level, file, |bound| ends.contains(&(*level, bound)));
         }
         for file in &self.new_blob_files {
             put_varint32(out, tag::BLOB_FILE_ADDITION);

@@ -36,8 +36,8 @@ pub enum FileKind {
 /// The highest number a file can have: above it counters could run over, and no database gets there.
 pub const MAX_FILE_NUMBER: u64 = 1 << 62;
 
-/// True unless a file of this number, which no MANIFEST names, was put there by somebody else: no database gets half the way to
-/// [`MAX_FILE_NUMBER`]. Numbers that are given out above such a one would come to that end.
+/// False for numbers that no database gets to, half the way to [`MAX_FILE_NUMBER`] and above: a file with one that no MANIFEST names was put
+/// there by somebody else. Numbers that are given out above such a one would come to that end.
 pub fn is_plausible(number: FileNumber) -> bool {
     number.0 <= MAX_FILE_NUMBER / 2
 }

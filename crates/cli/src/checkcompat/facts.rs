@@ -1,7 +1,7 @@
 //! The features in the files of a database: MANIFEST, tables entry by entry, WALs that would be replayed,
 //! OPTIONS.
 //!
-//! Invariant: a file that cannot be read is a fact too, and never hides the others.
+//! Invariant: a file that cannot be read is a fact too, and never hides the others. Where no table is to be found, that is an error.
 
 use super::rules::Feature;
 use super::wal;

@@ -261,7 +261,7 @@ impl<'v> Search<'v> {
 }
 
 impl Search<'_> {
-    /// Where the versions of the key go on in the next table, that one has the tombstones for all of them, or the one where they end. A table of
+    /// Where the versions of the key go on in the next table, the tombstones over all of them are in the last of these tables. A table of
     /// these that does not open fails the lookup: whether the key was deleted is not known.
     #[cold]
     fn cover_by_following(
