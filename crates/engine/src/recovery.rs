@@ -565,7 +565,7 @@ impl Replay {
         }
     }
 
-    /// Applies one record. After damage, only one that goes on exactly where the replay stopped.
+    /// Applies one record. After damage, only one that goes on exactly where the replay stopped; after an end that may be lost, or where tables stop.
     fn record(&mut self, record: &[u8], wal: FileNumber, recovered: &mut Recovered) -> Result<()> {
         if record.len() < codec::HEADER_LEN {
             return Err(Error::corruption(format!("a record of {} bytes is no write batch", record.len())));
@@ -577,7 +577,11 @@ impl Replay {
         }
         if let Some(stop) = &self.stopped {
             let goes_on = match (self.next_seq, stop) {
-                (Some(next), _) => next == first,
+                (Some(next), Stop::Damage(..)) => next == first,
+                // Numbers that the MANIFEST knows are not lost with an end: RocksDB gave them to a file that it ingested, say.
+                (Some(next), Stop::OpenEnd) => {
+                    next == first || (next..=self.last_in_tables.plus(1)).contains(&first)
+                }
                 (None, Stop::OpenEnd) => first <= self.last_in_tables.plus(1),
                 (None, Stop::Damage(..)) => false,
             };
