@@ -212,7 +212,10 @@ fn dead_wals(versions: &VersionSet, state: &mut DbState, needed: FileNumber) -> 
         let wal = state.live_wals.pop_front().expect("front exists");
         // Relaxed: a reader of WALs says so before the state is locked to look which there are.
         let is_read = versions.wal_readers.load(Ordering::Relaxed) > 0;
-        if !is_read && keeps_wal(&versions.ctx.options, state.recyclable_wals.len(), wal.size_bytes) {
+        if wal.is_own
+            && !is_read
+            && keeps_wal(&versions.ctx.options, state.recyclable_wals.len(), wal.size_bytes)
+        {
             state.recyclable_wals.push(wal.number);
             continue;
         }

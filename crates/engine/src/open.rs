@@ -183,7 +183,7 @@ fn start(
     let needed = state.column_families.values().map(|cf| cf.log_number).chain(state.prepared.oldest_wal());
     let min_wal = needed.fold(wal_number, FileNumber::min);
     let kept = wal_files.into_iter().filter(|(number, _)| *number >= min_wal);
-    state.live_wals.extend(kept.map(|(number, size_bytes)| LiveWal { number, size_bytes }));
+    state.live_wals.extend(kept.map(|(number, size_bytes)| LiveWal { number, size_bytes, is_own: false }));
     if !state.live_wals.is_empty() {
         // Perhaps they never were synced. A later write that is synced would be there and theirs not, and a decision without what was
         // prepared.
@@ -192,7 +192,7 @@ fn start(
         }
         ctx.env.fs.sync_dir(&ctx.wal_dir)?;
     }
-    state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0 });
+    state.live_wals.push_back(LiveWal { number: wal_number, size_bytes: 0, is_own: true });
     for name in state.prepared.names() {
         let name = String::from_utf8_lossy(name);
         log_line!(ctx, "transaction {name} is prepared and not decided; its WAL is kept");

@@ -258,6 +258,8 @@ pub struct LiveWal {
     pub number: FileNumber,
     /// Bytes written to it so far; exact once it is closed.
     pub size_bytes: u64,
+    /// It is of this opening. The records of others may not carry its number: in a recycled file they would count as those of the next WAL.
+    pub is_own: bool,
 }
 
 /// Everything structural, inside `VersionSet::state`.

@@ -106,6 +106,16 @@ fn a_dead_wal_is_recycled_as_often_as_was_asked_for_and_not_while_it_is_read() {
 }
 
 #[test]
+fn a_wal_of_an_earlier_opening_is_not_recycled() {
+    let parts = Parts::of_db(DbOptions { recycle_log_file_num: 1, ..DbOptions::default() });
+    parts.versions.state.lock().live_wals[0].is_own = false;
+    parts.put("a", "1");
+    parts.flush();
+    purge_obsolete_files(&parts.jobs);
+    assert!(parts.versions.state.lock().recyclable_wals.is_empty());
+}
+
+#[test]
 fn a_wal_that_is_kept_without_being_asked_for_goes_when_nobody_writes() {
     let parts = Parts::new();
     parts.put("a", "1");

@@ -169,7 +169,7 @@ impl Parts {
             state.max_column_family = CfId(id as u32);
         }
         let wal = Wal::create(&ctx, FIRST_WAL, None).unwrap();
-        state.live_wals.push_back(LiveWal { number: FIRST_WAL, size_bytes: 0 });
+        state.live_wals.push_back(LiveWal { number: FIRST_WAL, size_bytes: 0, is_own: true });
         let edits = snapshot_edits(&ctx, &state, SeqNum::ZERO, FIRST_WAL);
         let writer = ManifestWriter::create(&*ctx.env.fs, dir, FileNumber(1), &edits).unwrap();
         let manifest = Manifest::new(writer, SeqNum::ZERO, WalSet::default());

@@ -132,7 +132,7 @@ impl CommitPipeline {
         if let Some(live) = state.live_wals.iter_mut().find(|wal| wal.number == old_number) {
             live.size_bytes = old_len;
         }
-        state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
+        state.live_wals.push_back(LiveWal { number, size_bytes: 0, is_own: true });
         release_idle_column_families(&mut state, number);
         self.versions.set_current_wal(number, &mut state);
         Ok(())
@@ -201,7 +201,7 @@ impl CommitPipeline {
         old.end_if_whole(&self.ctx);
         core.wal.name_timestamps(&core.targets.stamped());
         let mut state = self.versions.state.lock();
-        state.live_wals.push_back(LiveWal { number, size_bytes: 0 });
+        state.live_wals.push_back(LiveWal { number, size_bytes: 0, is_own: true });
         self.versions.set_current_wal(number, &mut state);
         Ok(old)
     }
