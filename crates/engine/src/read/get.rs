@@ -149,8 +149,8 @@ pub(crate) struct Search<'v> {
     in_l0: usize,
     /// How many are in L0 or L1.
     to_l1: usize,
-    /// Those after which versions of the key go on in the next, of the same level: hardly ever any.
-    split: Vec<usize>,
+    /// Those below L0 after which versions of the key go on in the next, of the same level, by bits ([`Search::bit`]): hardly ever any.
+    split: u64,
 }
 
 impl<'v> Search<'v> {
@@ -192,7 +192,7 @@ impl<'v> Search<'v> {
                 break;
             }
             if place > 0 {
-                self.split.push(self.candidates.len - 1);
+                self.split |= self.bit(self.candidates.len - 1);
             }
             self.add(file, lookup.key.hash);
             if comparator.compare(user_key(&file.largest), key) != Ordering::Equal {
@@ -249,7 +249,7 @@ impl<'v> Search<'v> {
             if let Some(tombstones) = tables.range_tombstones(cf, file)? {
                 lookup.ended |= lookup.cover(tombstones, &cf.comparator);
             }
-            if !self.split.is_empty() {
+            if self.split != 0 {
                 self.cover_by_following(tables, cf, lookup)?;
             }
             if table.may_contain(lookup.key.hash, reading) {
@@ -261,6 +261,11 @@ impl<'v> Search<'v> {
 }
 
 impl Search<'_> {
+    /// The bit of a table in `split`: one each for the first below L0, one for all after them. None of a table of L0.
+    fn bit(&self, number: usize) -> u64 {
+        number.checked_sub(self.in_l0).map_or(0, |place| 1 << place.min(63))
+    }
+
     /// Where the versions of the key go on in the next table, the tombstones over all of them are in the last of these tables. A table of
     /// these that does not open fails the lookup: whether the key was deleted is not known.
     #[cold]
@@ -271,7 +276,7 @@ impl Search<'_> {
         lookup: &mut Lookup<'_>,
     ) -> Result<()> {
         let mut number = self.next;
-        while self.split.contains(&(number - 1))
+        while self.split & self.bit(number - 1) != 0
             && let Some(file) = self.candidates.get(number)
         {
             if let Some(tombstones) = tables.range_tombstones(cf, file)? {
