@@ -402,7 +402,7 @@ impl CompactionStream {
     ///
     /// It forgets its timestamp only if no other version of its row comes next: one that was written after a snapshot, though its timestamp is
     /// smaller, would be out of order then.
-    #[cold]
+    #[inline(never)]
     fn show_history(&mut self, seq: SeqNum, value_type: ValueType, value: Vec<u8>) -> Result<Decision> {
         let stripe = self.stripe(seq);
         let mut key = Vec::with_capacity(self.input.key().len());

@@ -58,8 +58,10 @@ impl WriteCore {
 
     /// The same of those that resuming has replaced. One that failed is an error only where something waits in buffers.
     fn flush_replaced_wals(&mut self, ctx: &DbContext) -> Result<()> {
-        let mut buffered = self.replaced_wals.iter_mut().filter(|_| ctx.options.manual_wal_flush);
-        buffered.try_for_each(Wal::flush)
+        if !ctx.options.manual_wal_flush {
+            return Ok(());
+        }
+        self.replaced_wals.iter_mut().try_for_each(Wal::flush)
     }
 
     /// Makes the WALs durable that resuming has replaced. The MANIFEST does not track them: of one that failed nobody knows the end.

@@ -116,7 +116,7 @@ impl CommitPipeline {
 
     /// Writes down again, in the WAL being written, all that is prepared and not decided: those it is in now have an unknown
     /// tail, which nobody must replay. Those are kept until nothing else needs them, see [`CommitPipeline::leave_old_prepared`]: until then
-    /// a replay may stop in one of them and not come to this one.
+    /// a replay may stop in one of them and not come to this one. Gives the number of the WAL being written.
     pub fn log_prepared_again(&self, core: &mut WriteCore) -> Result<FileNumber> {
         let prepared = self.versions.state.lock().prepared.list();
         if prepared.is_empty() {

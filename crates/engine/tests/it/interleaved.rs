@@ -22,8 +22,13 @@ fn no_wait(db: &Db, cf: &ColumnFamilyHandle) {
 
 /// As much as `thread` needs to end, if it waits for nobody.
 fn give_time_to<T>(thread: &std::thread::JoinHandle<T>) {
+    give_time_for(|| thread.is_finished());
+}
+
+/// As much as it takes for what must not happen; where it does not, all of it goes by.
+fn give_time_for(happened: impl Fn() -> bool) {
     for _ in 0..300 {
-        if thread.is_finished() {
+        if happened() {
             return;
         }
         std::thread::sleep(Duration::from_millis(1));
@@ -720,12 +725,7 @@ fn nothing_is_put_between_the_inputs_of_a_running_compaction() {
             }
             let l0 = || db.live_files().into_iter().filter(|file| file.level == 0).collect::<Vec<_>>();
             // A compaction of them by itself would begin and end in this time.
-            for _ in 0..300 {
-                if l0().len() < 2 {
-                    break;
-                }
-                std::thread::sleep(Duration::from_millis(1));
-            }
+            give_time_for(|| l0().len() < 2);
             let numbers: Vec<u64> = l0().iter().map(|file| file.number).collect();
             let by_caller = db.compact_files(&numbers, 6);
             gate.open("compaction");

@@ -236,6 +236,15 @@ fn the_wal_that_resuming_replaces_is_synced_if_it_can_be() {
 }
 
 #[test]
+fn a_wal_that_failed_is_no_error_of_closing_where_nothing_waits_in_buffers() {
+    let at = resumed_in_part(creating(), ".log");
+    at.db.flush_wal().unwrap();
+    let Fixture { fs, db, .. } = at;
+    db.close().unwrap();
+    assert!(reopened(&fs).get("a").unwrap().is_some());
+}
+
+#[test]
 fn a_sync_says_that_the_wal_that_resuming_replaces_cannot_be_synced() {
     let at = resumed_in_part(creating(), ".log");
     assert_eq!(at.db.sync_wal().unwrap_err().kind(), ErrorKind::IoError);
