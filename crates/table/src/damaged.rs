@@ -14,7 +14,7 @@ mod search;
 use crate::block::{Contents, decode_entry};
 use crate::compress::Dictionary;
 use crate::filter::FILTER_NAME;
-use crate::format::{BlockHandle, Footer, verify_block};
+use crate::format::{BlockHandle, Footer, TRAILER_LEN, verify_block};
 use crate::index::{IndexCoding, IndexEntries, IndexView};
 use crate::meta_blocks::{MetaBlocks, check_features, global_seqno, read_properties, read_range_tombstones};
 use crate::properties::TableProperties;
@@ -65,7 +65,7 @@ pub enum TablePart<'p> {
     Damaged {
         /// Where they begin in the file.
         offset: u64,
-        /// How many they are.
+        /// How many they are, a block's trailer with them.
         bytes: u64,
         /// A user key that none of their entries is after; `None`: unknown.
         until: Option<&'p [u8]>,
@@ -290,7 +290,7 @@ impl DamagedTable {
                                 if view.key_is_user_key() { separator } else { split(separator).0 };
                             visit(TablePart::Damaged {
                                 offset: handle.offset,
-                                bytes: handle.size,
+                                bytes: handle.size + TRAILER_LEN as u64,
                                 until: Some(user_key),
                                 reason: error.to_string(),
                             })?;
