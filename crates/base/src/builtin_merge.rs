@@ -14,8 +14,8 @@ pub fn by_name(name: &str) -> Option<Arc<dyn MergeOperator>> {
     };
     let joined = |id| Arc::new(StringAppend { id, delimiter: delimiter.unwrap_or(",").as_bytes().to_vec() });
     let found: Arc<dyn MergeOperator> = match id {
-        "StringAppendOperator" | "stringappend" => joined("StringAppendOperator"),
-        "StringAppendTESTOperator" | "stringappendtest" => joined("StringAppendTESTOperator"),
+        STRING_APPEND | "stringappend" => joined(STRING_APPEND),
+        STRING_APPEND_APART | "stringappendtest" => joined(STRING_APPEND_APART),
         _ if delimiter.is_some() => return None,
         "UInt64AddOperator" | "uint64add" => Arc::new(UInt64Add),
         "PutOperator" | "put" | "put_v1" => Arc::new(Put),
@@ -49,6 +49,10 @@ impl MergeOperator for UInt64Add {
     }
 }
 
+const STRING_APPEND: &str = "StringAppendOperator";
+/// Keeps operands apart until it knows what they apply to: it is Flink's, whose compaction filter is asked about each of them.
+const STRING_APPEND_APART: &str = "StringAppendTESTOperator";
+
 /// Joins strings with a delimiter.
 pub struct StringAppend {
     id: &'static str,
@@ -66,7 +70,7 @@ impl MergeOperator for StringAppend {
     }
 
     fn partial_merge(&self, _key: &[u8], operands: &[&[u8]]) -> Option<Vec<u8>> {
-        Some(operands.join(&self.delimiter[..]))
+        (self.id != STRING_APPEND_APART).then(|| operands.join(&self.delimiter[..]))
     }
 }
 
@@ -184,5 +188,12 @@ mod tests {
             let steps = operator.full_merge(b"k", Some(b"1"), &[&first, operands[2]]);
             assert_eq!(steps, operator.full_merge(b"k", Some(b"1"), &operands), "{name}");
         }
+    }
+
+    #[test]
+    fn the_operator_of_flink_joins_nothing_before_it_knows_what_comes_first() {
+        let operator = by_name("stringappendtest").unwrap();
+        assert_eq!(operator.partial_merge(b"k", &[b"b", b"c"]), None);
+        assert_eq!(operator.full_merge(b"k", None, &[b"b", b"c"]).unwrap(), b"b,c");
     }
 }

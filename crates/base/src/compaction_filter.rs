@@ -1,11 +1,12 @@
 //! Compaction filters: the application decides about each key that a compaction writes.
 //!
-//! A filter is asked about the newest version of each key that a compaction reads, whether or not a snapshot sees it.
+//! A filter is asked about the newest version of each key that a compaction reads, whether or not a snapshot sees it; of merge operands about
+//! each that no snapshot sees.
 //! Source: RocksDB `include/rocksdb/compaction_filter.h`.
 
 use std::sync::Arc;
 
-/// The fate of a value.
+/// The fate of a value, or of a merge operand.
 ///
 /// ```
 /// # use outcrop_base as outcrop;
@@ -20,9 +21,9 @@ use std::sync::Arc;
 pub enum FilterDecision {
     /// It stays.
     Keep,
-    /// The key is deleted, as if by a delete at the value's place in history.
+    /// The key is deleted, as if by a delete at the value's place in history. Of operands only this one goes.
     Remove,
-    /// It becomes this value.
+    /// It becomes this value, or this operand.
     ChangeValue(Vec<u8>),
 }
 
@@ -60,6 +61,15 @@ pub trait CompactionFilter: Send + Sync {
     fn removes_merge_operand(&self, level: usize, key: &[u8], operand: &[u8]) -> bool {
         let _ = (level, key, operand);
         false
+    }
+
+    /// Decides about the merge operand `operand` of `key`; for a filter that can say more than [`CompactionFilter::removes_merge_operand`],
+    /// which is not asked then.
+    fn filter_merge_operand(&self, level: usize, key: &[u8], operand: &[u8]) -> FilterDecision {
+        match self.removes_merge_operand(level, key, operand) {
+            true => FilterDecision::Remove,
+            false => FilterDecision::Keep,
+        }
     }
 }
 

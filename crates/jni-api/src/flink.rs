@@ -5,9 +5,10 @@
 //! state that is a list                              | element | element | ... |                  a value, or a merge operand
 //!                                                     timestamp:i64 BE first in each element
 //! ```
-//! The elements of a list are in the order of their times: a filter takes the expired ones from its front. Elements of one
-//! length are stepped over here; for others Java says where the first that is left begins. A filter reads the clock, which is
-//! Java's, once in so many entries. The state's kind is configured after the filter's factory was given to the options, and once.
+//! The elements of a list are in the order of their times: a filter takes the expired ones from its front. An operand has several of them
+//! where a program adds them at once, or where operands were combined. Elements of one length are stepped over here; for others
+//! Java says where the first that is left begins. A filter reads the clock, which is Java's, once in so many entries. The state's kind is
+//! configured after the filter's factory was given to the options, and once.
 //! Source: Flink's fork of RocksDB, `utilities/flink/flink_compaction_filter.cc`.
 
 use crate::callbacks::{Global, Method};
@@ -165,6 +166,21 @@ impl FlinkFilter {
         })?;
         usize::try_from(offset).ok()
     }
+
+    /// The fate of a value, or of a merge operand of a list.
+    fn judge(&self, config: &Config, bytes: &[u8]) -> FilterDecision {
+        let now = self.now(config);
+        if !expired(bytes, config.timestamp_offset, config.ttl, now) {
+            return FilterDecision::Keep;
+        }
+        match &config.state {
+            State::Disabled => FilterDecision::Keep,
+            State::Value => FilterDecision::Remove,
+            State::List(elements) => {
+                without_front(bytes, self.first_left(elements, bytes, config.ttl, now))
+            }
+        }
+    }
 }
 
 impl CompactionFilter for FlinkFilter {
@@ -173,26 +189,24 @@ impl CompactionFilter for FlinkFilter {
     }
 
     fn filter(&self, _level: usize, _key: &[u8], value: &[u8]) -> FilterDecision {
-        let Some(config) = self.holder.get() else { return FilterDecision::Keep };
-        let now = self.now(config);
-        if !expired(value, config.timestamp_offset, config.ttl, now) {
-            return FilterDecision::Keep;
-        }
-        match &config.state {
-            State::Disabled => FilterDecision::Keep,
-            State::Value => FilterDecision::Remove,
-            State::List(elements) => match self.first_left(elements, value, config.ttl, now) {
-                None | Some(0) => FilterDecision::Keep,
-                Some(left) if left >= value.len() => FilterDecision::Remove,
-                Some(left) => FilterDecision::ChangeValue(value[left..].to_vec()),
-            },
-        }
+        self.holder.get().map_or(FilterDecision::Keep, |config| self.judge(config, value))
     }
 
-    fn removes_merge_operand(&self, _level: usize, _key: &[u8], operand: &[u8]) -> bool {
-        let Some(config) = self.holder.get() else { return false };
-        let now = self.now(config);
-        matches!(config.state, State::List(_)) && expired(operand, config.timestamp_offset, config.ttl, now)
+    /// Only lists are made of operands.
+    fn filter_merge_operand(&self, _level: usize, _key: &[u8], operand: &[u8]) -> FilterDecision {
+        match self.holder.get() {
+            Some(config) if matches!(config.state, State::List(_)) => self.judge(config, operand),
+            _ => FilterDecision::Keep,
+        }
+    }
+}
+
+/// A list without what is before `left`, where its first element begins that has not expired; `None` if Java cannot say.
+fn without_front(list: &[u8], left: Option<usize>) -> FilterDecision {
+    match left {
+        None | Some(0) => FilterDecision::Keep,
+        Some(left) if left >= list.len() => FilterDecision::Remove,
+        Some(left) => FilterDecision::ChangeValue(list[left..].to_vec()),
     }
 }
 
@@ -231,5 +245,13 @@ mod tests {
         assert_eq!(first_left(&list, 10, 5, 26), 20);
         assert_eq!(first_left(&list, 10, 5, 35), 30);
         assert_eq!(first_left(&list[..25], 10, 5, 35), 20, "an element that is cut off has no time");
+    }
+
+    #[test]
+    fn elements_that_live_stay_whatever_expired_before_them() {
+        assert_eq!(without_front(b"oldold,new", Some(7)), FilterDecision::ChangeValue(b"new".to_vec()));
+        assert_eq!(without_front(b"old", Some(4)), FilterDecision::Remove);
+        assert_eq!(without_front(b"new", Some(0)), FilterDecision::Keep);
+        assert_eq!(without_front(b"old,new", None), FilterDecision::Keep);
     }
 }

@@ -27,7 +27,7 @@
 //!    even under a newer value: a newer single deletion may take that value away, and the older value below the output would be seen again.
 //!    For a key that was merged it is not meant: it goes with all that it hides if nothing of the key lies below the output.
 //!
-//! Of a merge operand:
+//! Of a merge operand, the application's filter decides first unless a snapshot sees it:
 //!
 //! 8. F: operands of a stripe are combined where their base is known; with user-defined timestamps they are kept as they are.
 //!
@@ -620,10 +620,16 @@ impl CompactionStream {
                 break;
             }
             match trailer.value_type() {
-                Some(ValueType::Merge) if self.filter_removes_operand() => {}
                 Some(ValueType::Merge) => {
-                    operands.push_older(self.input.value());
-                    seqs.push(seq);
+                    let operand = match self.filter_operand(seq) {
+                        FilterDecision::Keep => Some(self.input.value().to_vec()),
+                        FilterDecision::ChangeValue(operand) => Some(operand),
+                        FilterDecision::Remove => None,
+                    };
+                    if let Some(operand) = operand {
+                        operands.push_older(operand);
+                        seqs.push(seq);
+                    }
                 }
                 Some(ValueType::Value) => {
                     base = Some(Base::Plain(self.input.value().to_vec().into()));
@@ -654,10 +660,14 @@ impl CompactionStream {
         self.write_merged(newest, stripe, (operands, seqs), base)
     }
 
-    fn filter_removes_operand(&self) -> bool {
+    /// The filter's decision on the input's merge operand. One that a snapshot sees stays, as in RocksDB, whatever the filter says.
+    fn filter_operand(&self, seq: SeqNum) -> FilterDecision {
+        let is_seen = self.snapshots.last().is_some_and(|newest| seq <= *newest);
         match &self.filter {
-            Some((filter, level)) => filter.removes_merge_operand(*level, &self.user_key, self.input.value()),
-            None => false,
+            Some((filter, level)) if !is_seen => {
+                filter.filter_merge_operand(*level, &self.user_key, self.input.value())
+            }
+            _ => FilterDecision::Keep,
         }
     }
 

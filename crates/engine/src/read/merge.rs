@@ -63,8 +63,8 @@ impl MergeOperands {
     }
 
     /// Adds one that was written before all others.
-    pub(crate) fn push_older(&mut self, operand: &[u8]) {
-        self.oldest_first.push_front(operand.to_vec());
+    pub(crate) fn push_older(&mut self, operand: impl Into<Vec<u8>>) {
+        self.oldest_first.push_front(operand.into());
     }
 
     /// Adds one that was written after all others.

@@ -2,7 +2,7 @@
 //!
 //! Source: RocksDB `utilities/ttl/db_ttl_impl.cc`, `TtlCompactionFilter` and its factory.
 
-use super::stamp::{STAMP_LEN, Ttl};
+use super::stamp::{STAMP_LEN, Ttl, stamped};
 use outcrop_base::{CompactionFilter, CompactionFilterFactory, FilterContext, FilterDecision};
 use outcrop_env::Clock;
 use std::sync::Arc;
@@ -27,20 +27,24 @@ impl CompactionFilter for TtlFilter {
         let (Some(user), Some((value, stamp))) = (&self.user, stored.split_last_chunk::<STAMP_LEN>()) else {
             return FilterDecision::Keep;
         };
-        match user.filter(level, key, value) {
-            // It is as old as what it was made of.
-            FilterDecision::ChangeValue(mut value) => {
-                value.extend_from_slice(stamp);
-                FilterDecision::ChangeValue(value)
-            }
-            decision => decision,
-        }
+        as_old(user.filter(level, key, value), stamp)
     }
 
     /// Operands do not expire until they are merged.
-    fn removes_merge_operand(&self, level: usize, key: &[u8], stored: &[u8]) -> bool {
-        let user = self.user.as_ref().zip(stored.split_last_chunk::<STAMP_LEN>());
-        user.is_some_and(|(user, (operand, _))| user.removes_merge_operand(level, key, operand))
+    fn filter_merge_operand(&self, level: usize, key: &[u8], stored: &[u8]) -> FilterDecision {
+        let (Some(user), Some((operand, stamp))) = (&self.user, stored.split_last_chunk::<STAMP_LEN>())
+        else {
+            return FilterDecision::Keep;
+        };
+        as_old(user.filter_merge_operand(level, key, operand), stamp)
+    }
+}
+
+/// The decision of the application's filter: a value that it makes is as old as what it was made of.
+fn as_old(decision: FilterDecision, stamp: &[u8; STAMP_LEN]) -> FilterDecision {
+    match decision {
+        FilterDecision::ChangeValue(value) => FilterDecision::ChangeValue(stamped(&value, *stamp)),
+        decision => decision,
     }
 }
 

@@ -177,6 +177,39 @@ fn the_filter_of_the_application_sees_what_has_not_expired_without_times() {
     }
 }
 
+/// Takes the first byte of each operand away, and operands that have none.
+struct Shortening;
+
+impl CompactionFilter for Shortening {
+    fn name(&self) -> &str {
+        "test.Shortening"
+    }
+
+    fn filter(&self, _level: usize, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        FilterDecision::Keep
+    }
+
+    fn filter_merge_operand(&self, _level: usize, _key: &[u8], operand: &[u8]) -> FilterDecision {
+        match operand.split_first() {
+            Some((_, rest)) => FilterDecision::ChangeValue(rest.to_vec()),
+            None => FilterDecision::Remove,
+        }
+    }
+}
+
+#[test]
+fn the_filter_of_the_application_sees_operands_without_times() {
+    let world = World::new();
+    let mut family = ColumnFamilyDescriptor::new("default").with_merge_operator(Arc::new(Append));
+    family.parts.compaction_filter = Some(Arc::new(Shortening));
+    let builder = Db::builder("/db").options(creating()).env(world.env.clone()).column_family(family);
+    let db = TtlDb::open(builder, 10).unwrap();
+    db.merge("gone", "").unwrap();
+    db.merge("kept", "-one").unwrap();
+    compact(&db, db.db().default_column_family());
+    assert_eq!(rows(&db), "kept=one");
+}
+
 #[test]
 fn each_column_family_has_a_time_of_its_own_and_values_without_one_are_damage() {
     let world = World::new();

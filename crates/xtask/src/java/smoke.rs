@@ -12,6 +12,9 @@ const PROGRAMS: [(&str, &str); 3] = [
     ("Seldom", include_str!("Seldom.java")),
 ];
 
+/// The one for the jar of Flink, which has classes of its own.
+const FLINK: (&str, &str) = ("Flink", include_str!("Flink.java"));
+
 /// Compiles the programs against `jar` and runs each on `library`.
 ///
 /// # Errors
@@ -22,15 +25,21 @@ pub fn run(name: &str, jar: &Path, library: &Path, dir: &Path) -> Result<(), Str
     make_dir(&place)?;
     let failed = |error: std::io::Error| format!("{}: {error}", place.display());
     std::fs::copy(library, place.join("librocksdbjni.so")).map_err(failed)?;
-    let sources = PROGRAMS.map(|(class, _)| place.join(format!("{class}.java")));
-    for ((_, text), source) in PROGRAMS.iter().zip(&sources) {
-        std::fs::write(source, text).map_err(failed)?;
+    let mut programs = PROGRAMS.to_vec();
+    if name.starts_with("frocksdb") {
+        programs.push(FLINK);
+    }
+    let mut sources = Vec::new();
+    for (class, text) in &programs {
+        let source = place.join(format!("{class}.java"));
+        std::fs::write(&source, text).map_err(failed)?;
+        sources.push(source);
     }
     let compiler = Command::new("javac").arg("-cp").arg(jar).arg("-d").arg(&place).args(&sources).output();
     succeeded("javac", name, compiler)?;
-    PROGRAMS.iter().try_for_each(|(class, _)| run_one(class, name, jar, &place, &[]))?;
+    programs.iter().try_for_each(|(class, _)| run_one(class, name, jar, &place, &[]))?;
     // The first program knows of the variable, and what becomes of its cache.
-    run_one(PROGRAMS[0].0, name, jar, &place, &[("OUTCROP_MEMORY_BUDGET", "64M")])
+    run_one(programs[0].0, name, jar, &place, &[("OUTCROP_MEMORY_BUDGET", "64M")])
 }
 
 /// Runs the compiled program `class` with these variables in its environment.

@@ -1,7 +1,7 @@
 //! Runs the drawings of `testdata/stream`: entries, the rules, and the entries that are written.
 //!
 //! ```text
-//! stream snapshots=3,7 bottom deletions below=k..m operator=stringappend
+//! stream snapshots=3,7 bottom deletions below=k..m operator=stringappend filter
 //! a@3 put v        a@2 del        a@1 single        a@4 merge x        b..d@5 range
 //! ```
 
@@ -39,6 +39,29 @@ fn drawn(case: &Case<'_>) -> (MemTable, Vec<RangeTombstone>) {
     (memtable, ranges)
 }
 
+/// Takes the elements that begin with `-` from the front of operands, which are lists with commas between; keeps values.
+struct Front;
+
+impl CompactionFilter for Front {
+    fn name(&self) -> &str {
+        "test.Front"
+    }
+
+    fn filter(&self, _level: usize, _key: &[u8], _value: &[u8]) -> FilterDecision {
+        FilterDecision::Keep
+    }
+
+    fn filter_merge_operand(&self, _level: usize, _key: &[u8], operand: &[u8]) -> FilterDecision {
+        let list = std::str::from_utf8(operand).expect("it was drawn");
+        let left: Vec<&str> = list.split(',').skip_while(|element| element.starts_with('-')).collect();
+        match left.join(",") {
+            left if left.is_empty() => FilterDecision::Remove,
+            left if left == list => FilterDecision::Keep,
+            left => FilterDecision::ChangeValue(left.into_bytes()),
+        }
+    }
+}
+
 /// One table below the output from `range`, which is `first..last`.
 fn below(range: &str) -> Arc<[Arc<TableFile>]> {
     let version = Version::parse(&format!("L1: 9[{range}]"), 2);
@@ -68,6 +91,7 @@ fn answer(case: &Case<'_>) -> String {
             ("from", key) => rules.range.begin = Some(key.into()),
             ("to", key) => rules.range.end = Some(key.into()),
             ("operator", name) => operator = builtin_merge::by_name(name),
+            ("filter", _) => rules.filter = Some((Arc::new(Front), 0)),
             (other, _) => panic!("unknown rule {other}"),
         }
     }
