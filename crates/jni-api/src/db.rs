@@ -2,9 +2,12 @@
 
 use crate::args::{AsC, Bytes};
 use crate::env::Env;
-use crate::glue::{Answer, Give, Thrown, bytes_at, c_text, checked, handle, object, take_bytes};
+use crate::glue::{
+    Answer, Give, Thrown, bytes_at, c_text, checked, handle, not_implemented, object, take_bytes,
+};
+use crate::lent::{self, Part};
 use crate::status::Status;
-use crate::{lent, named, snapshots};
+use crate::{named, snapshots};
 use jni_sys::{jint, jlong, jobject};
 use outcrop::Db;
 use outcrop_capi as c;
@@ -214,6 +217,13 @@ pub(crate) fn close(handle: jlong) -> Answer<()> {
     Ok(())
 }
 
+/// The handle of the database below one with transactions, which goes with that one's.
+pub(crate) fn base(db: jlong) -> Answer<jlong> {
+    let own = object::<JavaDb>(db);
+    let below = || JavaDb { db: own.db, default: own.default, layer: Layer::Plain, name: own.name.clone() };
+    Ok(lent::give_once(db, Part::Base, below))
+}
+
 pub(crate) fn dispose(handle: jlong) -> Answer<()> {
     close(handle)?;
     lent::end(handle);
@@ -318,7 +328,8 @@ pub(crate) fn add(
     }
 }
 
-/// Writes to a database; a `TransactionDB` takes the key's lock, as RocksDB's does.
+/// Writes to a database; a `TransactionDB` takes the key's lock, as RocksDB's does. Databases with transactions delete no ranges: a transaction
+/// would not notice.
 pub(crate) fn write(
     env: Env,
     (db, options, family): (jlong, jlong, jlong),
@@ -327,6 +338,9 @@ pub(crate) fn write(
     value: Option<Bytes>,
 ) -> Answer<()> {
     let own = object::<JavaDb>(db);
+    if matches!((write, own.layer), (Write::DeleteRange, Layer::Transactional(_) | Layer::Optimistic(_))) {
+        return not_implemented("");
+    }
     let (family, options) = (self::family(db, family), write_options(options));
     let key = key.get(env)?;
     let value = value.map_or(Ok(Default::default()), |value| value.named(env, "value"))?;
@@ -361,7 +375,10 @@ pub(crate) fn write_batch(db: jlong, options: jlong, batch: *mut c::rocksdb_writ
             Layer::Transactional(layer) => {
                 c::rocksdb_transactiondb_write(layer, write_options(options), batch, error)
             }
-            _ => c::rocksdb_write(own.db, write_options(options), batch, error),
+            Layer::Optimistic(layer) => {
+                c::rocksdb_optimistictransactiondb_write(layer, write_options(options), batch, error)
+            }
+            Layer::Plain => c::rocksdb_write(own.db, write_options(options), batch, error),
         }
     })
 }

@@ -7,6 +7,7 @@
 //! Transaction.getCommitTimeWriteBatch  a batch that is handed over when the transaction is prepared, committed or asked
 //! WriteBatchWithIndex.getWriteBatch    a copy of its writes
 //! RocksDB.getEnv                       an object for its environment, unless that is the default one
+//! OptimisticTransactionDB.getBaseDB    the database below it
 //! ```
 
 use crate::glue::{Answer, dispose, handle, object};
@@ -22,6 +23,7 @@ pub(crate) enum Part {
     PlainBatch,
     WriteOptions,
     Environment,
+    Base,
 }
 
 /// A handle, and how its object is disposed.
@@ -47,6 +49,19 @@ pub(crate) fn give<T>(owner: jlong, part: Part, value: T) -> jlong {
         drop(old);
         return own;
     }
+    insert(&mut lent, owner, part, value)
+}
+
+/// The same of a part that stays as `make` made it when it was asked for first: other threads may use it.
+pub(crate) fn give_once<T>(owner: jlong, part: Part, make: impl FnOnce() -> T) -> jlong {
+    let mut lent = lent();
+    match lent.get(&(owner, part)) {
+        Some((own, _)) => *own,
+        None => insert(&mut lent, owner, part, make()),
+    }
+}
+
+fn insert<T>(lent: &mut BTreeMap<(jlong, Part), Own>, owner: jlong, part: Part, value: T) -> jlong {
     let own = handle(value);
     lent.insert((owner, part), (own, dispose::<T>));
     // Relaxed: nobody disposes `owner` while a call with it goes on, and what orders those orders this.
@@ -69,7 +84,7 @@ pub(crate) fn end(owner: jlong) {
     if COUNT.load(Ordering::Relaxed) == 0 {
         return;
     }
-    for part in [Part::IndexedBatch, Part::PlainBatch, Part::WriteOptions, Part::Environment] {
+    for part in [Part::IndexedBatch, Part::PlainBatch, Part::WriteOptions, Part::Environment, Part::Base] {
         let taken = lent().remove(&(owner, part));
         if let Some((own, dispose)) = taken {
             COUNT.fetch_sub(1, Ordering::Relaxed);
@@ -94,6 +109,8 @@ mod tests {
         assert_eq!(give(owner, Part::IndexedBatch, second.clone()), given, "the same handle");
         assert_eq!((Arc::strong_count(&first), Arc::strong_count(&second)), (1, 2), "the old object is gone");
         assert_ne!(below, given);
+        let base = give_once(owner, Part::Base, || third.clone());
+        assert_eq!(give_once(owner, Part::Base, || -> Arc<i32> { panic!("it is there") }), base);
         end(owner);
         assert_eq!((Arc::strong_count(&second), Arc::strong_count(&third)), (1, 1), "and so is all of it");
         assert_eq!(COUNT.load(Ordering::Relaxed), 0);

@@ -17,6 +17,7 @@ public class Seldom {
     Path place = Paths.get(arguments[0]);
     Files.createDirectories(place);
     ranges(place.resolve("ranges").toString());
+    rangesBesideTransactions(place);
     files(place.resolve("files").toString());
     canceled(place.resolve("canceled").toString());
     environments(place.resolve("environments").toString());
@@ -41,6 +42,37 @@ public class Seldom {
       check(!db.getProperty("rocksdb.stats").contains("Cumulative writes: 0 writes"), "it was counted");
       db.resetStats();
       check(db.getProperty("rocksdb.stats").contains("Cumulative writes: 0 writes, 0 keys"), db.getProperty("rocksdb.stats"));
+    }
+  }
+
+  /** Transactions would not notice that a range is deleted: the database below them deletes ranges. */
+  private static void rangesBesideTransactions(Path place) throws RocksDBException {
+    byte[] a = "a".getBytes();
+    byte[] b = "b".getBytes();
+    try (Options options = new Options().setCreateIfMissing(true); WriteOptions write = new WriteOptions();
+         OptimisticTransactionDB db = OptimisticTransactionDB.open(options, place.resolve("optimistic").toString());
+         WriteBatch range = new WriteBatch(); WriteBatch key = new WriteBatch()) {
+      db.put(a, "1".getBytes());
+      refused(Status.Code.NotSupported, () -> db.deleteRange(a, b));
+      refused(Status.Code.NotSupported, () -> db.deleteRange(db.getDefaultColumnFamily(), write, a, b));
+      range.deleteRange(a, b);
+      refused(Status.Code.NotSupported, () -> db.write(write, range));
+      key.put(b, "2".getBytes());
+      db.write(write, key);
+      check(db.get(a) != null && db.get(b) != null, "the range is there, and the batch");
+      RocksDB base = db.getBaseDB();
+      check(base.getNativeHandle() == db.getBaseDB().getNativeHandle(), "one database below");
+      base.deleteRange(a, b);
+      check(db.get(a) == null && db.get(b) != null, "the database below deletes a range");
+      base.write(write, range);
+      base.close();
+    }
+    try (Options options = new Options().setCreateIfMissing(true); TransactionDBOptions how = new TransactionDBOptions();
+         TransactionDB db = TransactionDB.open(options, how, place.resolve("locking").toString());
+         WriteOptions write = new WriteOptions(); WriteBatch range = new WriteBatch()) {
+      refused(Status.Code.NotSupported, () -> db.deleteRange(a, b));
+      range.deleteRange(a, b);
+      refused(Status.Code.InvalidArgument, () -> db.write(write, range));
     }
   }
 
@@ -231,6 +263,20 @@ public class Seldom {
     check(ThreadStatus.getOperationName(OperationType.OP_FLUSH).equals("Flush"), "names");
     check(ThreadStatus.interpretOperationProperties(OperationType.OP_FLUSH, new long[6]).size() == 3, "properties");
     check(Env.getDefault().getThreadPoolQueueLen(Priority.BOTTOM) == 0, "nobody waits");
+  }
+
+  private interface Call {
+    void make() throws RocksDBException;
+  }
+
+  private static void refused(Status.Code code, Call call) {
+    try {
+      call.make();
+    } catch (RocksDBException refused) {
+      check(refused.getStatus().getCode() == code, refused.getStatus().getCodeString());
+      return;
+    }
+    check(false, "it is " + code);
   }
 
   private static void check(boolean good, String what) {
