@@ -618,14 +618,14 @@ pub(crate) fn iterators(env: Env, db: jlong, families: jobject, options: jlong) 
     Ok(iterators.into_iter().map(|iterator| iterator as jlong).collect())
 }
 
-/// Compacts a range of keys, null for no end.
+/// Compacts a range of keys; null and an empty array are no end, as in RocksJava.
 pub(crate) fn compact(
     env: Env,
     (db, options, family): (jlong, jlong, jlong),
     begin: (jobject, jint),
     end: (jobject, jint),
 ) -> Answer<()> {
-    let bytes = |(array, len): (jobject, jint)| match array.is_null() {
+    let bytes = |(array, len): (jobject, jint)| match array.is_null() || len <= 0 {
         true => Ok(None),
         false => env.bytes(array, 0, len).map(Some),
     };

@@ -18,6 +18,7 @@ public class Seldom {
     Files.createDirectories(place);
     ranges(place.resolve("ranges").toString());
     rangesBesideTransactions(place);
+    endless(place.resolve("endless").toString());
     files(place.resolve("files").toString());
     canceled(place.resolve("canceled").toString());
     environments(place.resolve("environments").toString());
@@ -73,6 +74,23 @@ public class Seldom {
       refused(Status.Code.NotSupported, () -> db.deleteRange(a, b));
       range.deleteRange(a, b);
       refused(Status.Code.InvalidArgument, () -> db.write(write, range));
+    }
+  }
+
+  /** An empty array as the end of a range of compactRange is no end. */
+  private static void endless(String path) throws RocksDBException {
+    byte[] none = new byte[0];
+    byte[][][] ranges = {{none, none}, {"b".getBytes(), none}, {none, "b".getBytes()}};
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path);
+         FlushOptions flush = new FlushOptions()) {
+      for (byte[][] range : ranges) {
+        db.put("a".getBytes(), "1".getBytes());
+        db.put("c".getBytes(), "1".getBytes());
+        db.flush(flush);
+        check(db.getProperty("rocksdb.num-files-at-level0").equals("1"), "it was flushed");
+        db.compactRange(range[0], range[1]);
+        check(db.getProperty("rocksdb.num-files-at-level0").equals("0"), new String(range[0]) + ".." + new String(range[1]));
+      }
     }
   }
 
