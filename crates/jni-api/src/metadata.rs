@@ -1,7 +1,7 @@
 //! Facts about an open database: its files, column families, options in force, work in the background.
 
 use crate::args::Bytes;
-use crate::db::{JavaDb, engine, family};
+use crate::db::{JavaDb, Layer, engine, family};
 use crate::env::Env;
 use crate::glue::{Answer, Thrown, c_text, checked, handle, object};
 use crate::lent::{self, Part};
@@ -267,7 +267,15 @@ pub(crate) fn import(
         handles.iter().map(|own| &object::<c::rocksdb_export_import_files_metadata_t>(*own).0).collect();
     let descriptor = object::<rocksdb_options_t>(options).descriptor(&name)?;
     let how = object::<c::rocksdb_import_column_family_options_t>(how).options;
-    let made = engine(db).create_column_family_with_import(descriptor, how, &exported)?;
+    let made = match object::<JavaDb>(db).layer {
+        // It has locks for the new keys.
+        Layer::Transactional(layer) => {
+            // SAFETY: see `glue`.
+            let layer = unsafe { &*layer };
+            layer.db.create_column_family_with_import(descriptor, how, &exported)?
+        }
+        _ => engine(db).create_column_family_with_import(descriptor, how, &exported)?,
+    };
     Ok(handle(rocksdb_column_family_handle_t(made)))
 }
 

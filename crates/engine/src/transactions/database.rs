@@ -11,6 +11,7 @@ use crate::batch::indexed::{IndexedBatch, IndexedBatchOptions};
 use crate::builder::DbBuilder;
 use crate::column_family::{ColumnFamilyDescriptor, ColumnFamilyHandle};
 use crate::db::Db;
+use crate::features::export_import::{ExportedColumnFamily, ImportColumnFamilyOptions};
 use crate::forms::shorter_forms;
 use crate::write::options::WriteOptions;
 use outcrop_base::{CfId, Error, FileNumber, Result};
@@ -181,6 +182,24 @@ impl TransactionDb {
         let mut descriptor = [descriptor.clone()];
         keep_history(&mut descriptor);
         let cf = self.shared.db.create_column_family(&descriptor[0])?;
+        self.shared.locks.add_family(cf.id());
+        Ok(cf)
+    }
+
+    /// Creates a column family of exported tables, as [`Db::create_column_family_with_import`].
+    ///
+    /// # Errors
+    /// As there.
+    pub fn create_column_family_with_import(
+        &self,
+        family: impl Into<ColumnFamilyDescriptor>,
+        options: ImportColumnFamilyOptions,
+        exports: &[&ExportedColumnFamily],
+    ) -> Result<ColumnFamilyHandle> {
+        let mut descriptor = [family.into()];
+        keep_history(&mut descriptor);
+        let [descriptor] = descriptor;
+        let cf = self.shared.db.create_column_family_with_import(descriptor, options, exports)?;
         self.shared.locks.add_family(cf.id());
         Ok(cf)
     }

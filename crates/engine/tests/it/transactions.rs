@@ -314,6 +314,24 @@ fn a_checkpoint_has_what_is_prepared() {
 // ---- conflicts
 
 #[test]
+fn keys_of_an_imported_column_family_have_locks() {
+    let db = open(&Env::memory(), &small()).unwrap();
+    let other = db.db().column_family("other").unwrap();
+    db.put_cf(&other, "a", "1").unwrap();
+    let exported = db.db().export_column_family(&other, "/export").unwrap();
+    let imported =
+        db.create_column_family_with_import("new", ImportColumnFamilyOptions::default(), &[&exported]);
+    let cf = imported.unwrap();
+    db.put_cf(&cf, "b", "1").unwrap();
+    let (mut first, mut second) = (db.begin(), db.begin());
+    first.put_cf(&cf, "a", "2").unwrap();
+    assert_eq!(second.put_cf(&cf, "a", "3").unwrap_err().kind(), ErrorKind::TimedOut);
+    first.commit().unwrap();
+    assert_eq!(read(db.db(), &cf, b"a").as_deref(), Some(&b"2"[..]));
+    assert_eq!(read(db.db(), &other, b"a").as_deref(), Some(&b"1"[..]));
+}
+
+#[test]
 fn a_snapshot_finds_what_was_written_after_it_wherever_it_is() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     let db = open(&env, &small()).unwrap();

@@ -19,6 +19,7 @@ public class Seldom {
     ranges(place.resolve("ranges").toString());
     rangesBesideTransactions(place);
     endless(place.resolve("endless").toString());
+    imported(place);
     files(place.resolve("files").toString());
     canceled(place.resolve("canceled").toString());
     environments(place.resolve("environments").toString());
@@ -90,6 +91,28 @@ public class Seldom {
         check(db.getProperty("rocksdb.num-files-at-level0").equals("1"), "it was flushed");
         db.compactRange(range[0], range[1]);
         check(db.getProperty("rocksdb.num-files-at-level0").equals("0"), new String(range[0]) + ".." + new String(range[1]));
+      }
+    }
+  }
+
+  /** A column family that a TransactionDB imports has locks for its keys. */
+  private static void imported(Path place) throws RocksDBException {
+    byte[] key = "key".getBytes();
+    try (Options options = new Options().setCreateIfMissing(true); TransactionDBOptions how = new TransactionDBOptions();
+         TransactionDB db = TransactionDB.open(options, how, place.resolve("imported").toString());
+         WriteOptions write = new WriteOptions(); Checkpoint checkpoint = Checkpoint.create(db);
+         ColumnFamilyOptions family = new ColumnFamilyOptions();
+         ImportColumnFamilyOptions copied = new ImportColumnFamilyOptions()) {
+      db.put(key, "1".getBytes());
+      try (ExportImportFilesMetaData files =
+               checkpoint.exportColumnFamily(db.getDefaultColumnFamily(), place.resolve("exported").toString());
+           ColumnFamilyHandle own = db.createColumnFamilyWithImport(
+               new ColumnFamilyDescriptor("new".getBytes(), family), copied, files);
+           Transaction txn = db.beginTransaction(write)) {
+        db.put(own, "other".getBytes(), "2".getBytes());
+        txn.put(own, key, "3".getBytes());
+        txn.commit();
+        check(new String(db.get(own, key)).equals("3"), "written in what was imported");
       }
     }
   }
