@@ -22,6 +22,8 @@ pub struct rocksdb_writebatch_t {
     pub wal_end: Option<(usize, u32)>,
     /// Why it cannot be written.
     pub(crate) failed: Option<Error>,
+    /// The bytes that it was made from, if they do not decode: it shows them, and has no record.
+    undecoded: Option<Vec<u8>>,
 }
 
 impl rocksdb_writebatch_t {
@@ -37,7 +39,23 @@ impl rocksdb_writebatch_t {
         if self.wal_end.is_some_and(|(bytes, _)| bytes < self.batch.size_bytes()) {
             return Err(Error::not_supported("writes behind the termination point of the WAL"));
         }
+        self.whole()
+    }
+
+    /// # Errors
+    /// If it may hold less than it was given: those of [`rocksdb_writebatch_t::check`] but for the WAL.
+    pub fn whole(&self) -> Result<()> {
         self.failed.clone().map_or(Ok(()), Err)
+    }
+
+    fn bytes(&self) -> &[u8] {
+        self.undecoded.as_deref().unwrap_or(self.batch.as_bytes())
+    }
+
+    /// As its header says, whether or not the rest decodes.
+    fn count(&self) -> u32 {
+        let count = |bytes: &Vec<u8>| bytes.get(8..)?.first_chunk().map(|count| u32::from_le_bytes(*count));
+        self.undecoded.as_ref().map_or(self.batch.count(), |bytes| count(bytes).unwrap_or_default())
     }
 
     /// Adds to the batch, unless it gets too long by it. As in RocksDB's C functions nobody is told: they have no place for an error.
@@ -72,6 +90,7 @@ impl rocksdb_writebatch_t {
         self.save_points.clear();
         self.wal_end = None;
         self.failed = None;
+        self.undecoded = None;
     }
 }
 
@@ -100,7 +119,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_clear(batch: *mut rocksdb_writebatch
 
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_count(batch: *mut rocksdb_writebatch_t) -> c_int {
-    boundary!((*batch).batch.count() as c_int)
+    boundary!((*batch).count() as c_int)
 }
 
 #[unsafe(no_mangle)]
@@ -110,7 +129,7 @@ pub unsafe extern "C" fn rocksdb_writebatch_data(
 ) -> *const c_char {
     boundary!({
         // The bytes stay valid until the batch changes.
-        let bytes = (*batch).batch.as_bytes();
+        let bytes = (*batch).bytes();
         *len = bytes.len();
         bytes.as_ptr().cast()
     })
@@ -238,17 +257,21 @@ key_only! {
         rocksdb_writebatch_singledelete rocksdb_writebatch_singledelete_cf;
 }
 
-/// A batch from its wire form. One that does not decode is empty and cannot be written: that write reports why.
+/// A batch from its wire form. One that does not decode has no record and cannot be written: that write reports why.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn rocksdb_writebatch_create_from(
     rep: *const c_char,
     size: size_t,
 ) -> *mut rocksdb_writebatch_t {
     boundary!({
-        let decoded = WriteBatch::from_bytes(slice(rep, size));
-        hand_out(match decoded {
+        let bytes = slice(rep, size);
+        hand_out(match WriteBatch::from_bytes(bytes) {
             Ok(batch) => rocksdb_writebatch_t { batch, ..Default::default() },
-            Err(error) => rocksdb_writebatch_t { failed: Some(error), ..Default::default() },
+            Err(error) => rocksdb_writebatch_t {
+                failed: Some(error),
+                undecoded: Some(bytes.to_vec()),
+                ..Default::default()
+            },
         })
     })
 }
@@ -517,4 +540,29 @@ pub unsafe extern "C" fn rocksdb_writebatch_update_timestamps(
             .and_then(|(ts, stamped)| batch.update_timestamps(ts, |cf| stamped.contains(&cf)));
         report(errptr, updated);
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bytes_that_do_not_decode_are_shown_and_not_written() {
+        let mut whole = WriteBatch::new();
+        whole.put("a", "1");
+        let cut = &whole.as_bytes()[..whole.size_bytes() - 1];
+        // SAFETY: the contract of the C API.
+        unsafe {
+            let batch = rocksdb_writebatch_create_from(cut.as_ptr().cast(), cut.len());
+            let mut len = 0;
+            let data = rocksdb_writebatch_data(batch, &raw mut len);
+            assert_eq!(slice(data, len), cut);
+            assert_eq!(rocksdb_writebatch_count(batch), 1);
+            assert!((*batch).check().is_err() && (*batch).batch.is_empty());
+            rocksdb_writebatch_clear(batch);
+            assert!((*batch).check().is_ok());
+            assert_eq!(rocksdb_writebatch_count(batch), 0);
+            rocksdb_writebatch_destroy(batch);
+        }
+    }
 }

@@ -38,11 +38,13 @@ pub(crate) fn create(env: Env, this: jobject) -> Answer<jlong> {
     Ok(handle::<Callback>(Box::new(methods)))
 }
 
-/// Ends with the handler's exception, as soon as it throws one.
+/// Ends with the handler's exception, as soon as it throws one. A batch of bytes that do not decode tells nothing but why.
 pub(crate) fn iterate(env: Env, batch: jlong, handler: jlong) -> Answer<()> {
     let methods = callback::<Methods>(handler)?;
+    let own = object::<rocksdb_writebatch_t>(batch);
+    own.whole()?;
     let mut outcome = Ok(());
-    walk(&object::<rocksdb_writebatch_t>(batch).batch, &mut |entry| {
+    walk(&own.batch, &mut |entry| {
         let told = methods.should_continue.call_bool(env, methods.object.object(), &[]).and_then(|go_on| {
             if go_on {
                 methods.tell(env, &entry)?;
@@ -94,7 +96,7 @@ impl Methods {
     }
 }
 
-/// Whether a batch has a record that `is` is true of.
+/// Whether a batch has a record that `is` is true of. In bytes that do not decode there is none: these methods of the jar throw nothing.
 pub(crate) fn has(batch: jlong, is: impl Fn(&Op<'_>) -> bool) -> Answer<bool> {
     Ok(object::<rocksdb_writebatch_t>(batch).batch.iter().flatten().any(|record| is(&record.op)))
 }

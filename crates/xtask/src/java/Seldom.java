@@ -24,6 +24,7 @@ public class Seldom {
     canceled(place.resolve("canceled").toString());
     environments(place.resolve("environments").toString());
     termination(place.resolve("termination").toString());
+    damaged(place.resolve("damaged").toString());
     tables(place.resolve("tables").toString());
     recovery(place.resolve("recovery").toString());
     readers(place);
@@ -200,6 +201,30 @@ public class Seldom {
       batch.put("b".getBytes(), "2".getBytes());
       db.write(write, batch);
       check(db.get("a".getBytes()) != null && db.get("b".getBytes()) != null, "written");
+    }
+  }
+
+  /** A batch of damaged bytes shows them, and is not taken for one without records. */
+  private static void damaged(String path) throws RocksDBException {
+    byte[] whole;
+    try (WriteBatch batch = new WriteBatch()) {
+      batch.put("a".getBytes(), "1".getBytes());
+      whole = batch.data();
+    }
+    byte[] miscounted = whole.clone();
+    miscounted[8] = 2;
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path);
+         WriteOptions write = new WriteOptions(); Smoke.Told told = new Smoke.Told()) {
+      for (byte[] bytes : Arrays.asList(Arrays.copyOf(whole, whole.length - 1), miscounted)) {
+        try (WriteBatch batch = new WriteBatch(bytes)) {
+          refused(Status.Code.Corruption, () -> batch.iterate(told));
+          refused(Status.Code.Corruption, () -> db.write(write, batch));
+          check(Arrays.equals(batch.data(), bytes) && batch.count() == bytes[8], "the bytes that it was given");
+          batch.clear();
+          batch.iterate(told);
+          db.write(write, batch);
+        }
+      }
     }
   }
 

@@ -131,7 +131,7 @@ public class Smoke {
     db.setPerfLevel(before);
   }
 
-  private static class Told extends WriteBatch.Handler {
+  static class Told extends WriteBatch.Handler {
     final StringBuilder text = new StringBuilder();
 
     private void tell(Object... words) {
