@@ -30,7 +30,7 @@ pub(crate) fn create_without(env: Env, left_out: jobject, other: Option<jlong>) 
     let numbers = env.all_bytes(left_out)?;
     let left_out: Answer<Vec<_>> = numbers.iter().map(|number| histogram(env, *number as jbyte)).collect();
     let statistics = create(other)?;
-    object::<Own>(statistics).left_out = left_out?;
+    object::<Own>(statistics).left_out = left_out?.into_iter().flatten().collect();
     Ok(statistics)
 }
 
@@ -70,10 +70,10 @@ pub(crate) fn ticker(env: Env, number: jbyte) -> Answer<Option<Ticker>> {
     Ok(Ticker::ALL.iter().copied().find(|ticker| letters(&format!("{ticker:?}")) == name))
 }
 
-fn histogram(env: Env, number: jbyte) -> Answer<HistogramKind> {
+/// The same of histograms: nothing is in it.
+fn histogram(env: Env, number: jbyte) -> Answer<Option<HistogramKind>> {
     let name = letters(&constant(env, "org/rocksdb/HistogramType", c"getHistogramType", number)?);
-    let found = HistogramKind::ALL.iter().copied().find(|kind| letters(&format!("{kind:?}")) == name);
-    found.ok_or_else(|| illegal(format!("no histogram {name}")))
+    Ok(HistogramKind::ALL.iter().copied().find(|kind| letters(&format!("{kind:?}")) == name))
 }
 
 pub(crate) fn count(env: Env, statistics: jlong, number: jbyte) -> Answer<u64> {
@@ -85,11 +85,11 @@ pub(crate) fn take(env: Env, statistics: jlong, number: jbyte) -> Answer<u64> {
     Ok(ticker(env, number)?.map_or(0, |ticker| of(statistics).take_ticker(ticker)))
 }
 
-/// The values of a histogram: none if it is left out.
+/// The values of a histogram: none if it is left out, or not there.
 fn values(env: Env, statistics: jlong, number: jbyte) -> Answer<HistogramData> {
-    let kind = histogram(env, number)?;
-    let is_left_out = object::<Own>(statistics).left_out.contains(&kind);
-    Ok(if is_left_out { HistogramData::default() } else { of(statistics).histogram(kind) })
+    let left_out = &object::<Own>(statistics).left_out;
+    let kind = histogram(env, number)?.filter(|kind| !left_out.contains(kind));
+    Ok(kind.map_or(HistogramData::default(), |kind| of(statistics).histogram(kind)))
 }
 
 pub(crate) fn histogram_text(env: Env, statistics: jlong, number: jbyte) -> Answer<String> {

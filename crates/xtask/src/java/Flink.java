@@ -3,6 +3,7 @@ import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
 import java.util.Arrays;
+import java.util.EnumSet;
 import java.util.concurrent.atomic.AtomicLong;
 import org.rocksdb.*;
 
@@ -18,6 +19,7 @@ public class Flink {
     Files.createDirectories(place);
     lists(place.resolve("fixed").toString(), FlinkCompactionFilter.Config.createForFixedElementList(100, 0, LENGTH));
     lists(place.resolve("other").toString(), FlinkCompactionFilter.Config.createForList(100, 0, () -> Flink::nextUnexpired));
+    histograms();
   }
 
   private static int nextUnexpired(byte[] list, long ttl, long now) {
@@ -61,6 +63,19 @@ public class Flink {
       check(Arrays.equals(db.get("alone".getBytes()), element(60, 'c')), "the first of a value");
       check(db.get("together".getBytes()) == null, "a value without a young element");
     }
+  }
+
+  /** Histograms that RocksDB has no more, and of which this jar has two, are empty. */
+  private static void histograms() {
+    try (Statistics statistics = new Statistics()) {
+      for (HistogramType type : HistogramType.values()) {
+        if (type != HistogramType.HISTOGRAM_ENUM_MAX) {
+          check(statistics.getHistogramData(type).getCount() == 0, type.toString());
+          statistics.getHistogramString(type);
+        }
+      }
+    }
+    new Statistics(EnumSet.of(HistogramType.BYTES_COMPRESSED, HistogramType.BYTES_DECOMPRESSED)).close();
   }
 
   private static byte[] element(long time, char letter) {
