@@ -17,7 +17,7 @@ pub(crate) struct Config {
 }
 
 pub(crate) fn new_config() -> Answer<jlong> {
-    Ok(handle(Config { files: Files::posix(), delimiter: ";".into(), ignores_unknown: true }))
+    Ok(handle(Config { files: Files::posix(), delimiter: ";".into(), ignores_unknown: false }))
 }
 
 pub(crate) fn set_env(config: jlong, env: jlong) -> Answer<()> {
@@ -49,7 +49,16 @@ pub(crate) fn parse(env: Env, config: jlong, text: jobject) -> Answer<jlong> {
 }
 
 /// Puts the options of an OPTIONS file into an object for the database, and descriptors of its column families into a list.
-fn take(env: Env, file: &LoadedOptions, options: jlong, descriptors: jobject) -> Answer<()> {
+fn take(
+    env: Env,
+    config: &Config,
+    file: &LoadedOptions,
+    options: jlong,
+    descriptors: jobject,
+) -> Answer<()> {
+    if let Some((section, name)) = file.unknown().filter(|_| !config.ignores_unknown) {
+        return Err(Error::invalid_argument(format!("unknown option {name} in [{section}]")).into());
+    }
     let add = env.class("java/util/List")?;
     let add = jni!(env, GetMethodID, add, c"add".as_ptr(), c"(Ljava/lang/Object;)Z".as_ptr());
     for (place, (name, _)) in file.families.iter().enumerate() {
@@ -72,8 +81,9 @@ pub(crate) fn load_latest(
     options: jlong,
     descriptors: jobject,
 ) -> Answer<()> {
-    let file = Db::load_latest_options_in(env.text(path)?, &object::<Config>(config).files)?;
-    take(env, &file, options, descriptors)
+    let config = object::<Config>(config);
+    let file = Db::load_latest_options_in(env.text(path)?, &config.files)?;
+    take(env, config, &file, options, descriptors)
 }
 
 pub(crate) fn load_file(
@@ -83,10 +93,10 @@ pub(crate) fn load_file(
     options: jlong,
     descriptors: jobject,
 ) -> Answer<()> {
-    let path = env.text(path)?;
-    let bytes = object::<Config>(config).files.fs.read_all(Path::new(&path))?;
+    let (config, path) = (object::<Config>(config), env.text(path)?);
+    let bytes = config.files.fs.read_all(Path::new(&path))?;
     let file = outcrop_options::file::parse(&String::from_utf8_lossy(&bytes))?;
-    take(env, &file, options, descriptors)
+    take(env, config, &file, options, descriptors)
 }
 
 /// The name of the newest OPTIONS file of a database.

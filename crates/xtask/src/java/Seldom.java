@@ -5,6 +5,7 @@ import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.Collections;
 import java.util.List;
+import java.util.Properties;
 import java.util.concurrent.CountDownLatch;
 import java.util.concurrent.TimeUnit;
 import org.rocksdb.*;
@@ -24,6 +25,7 @@ public class Seldom {
     canceled(place.resolve("canceled").toString());
     environments(place.resolve("environments").toString());
     termination(place.resolve("termination").toString());
+    unknown(place.resolve("unknown"));
     damaged(place.resolve("damaged").toString());
     tables(place.resolve("tables").toString());
     recovery(place.resolve("recovery").toString());
@@ -201,6 +203,39 @@ public class Seldom {
       batch.put("b".getBytes(), "2".getBytes());
       db.write(write, batch);
       check(db.get("a".getBytes()) != null && db.get("b".getBytes()) != null, "written");
+    }
+  }
+
+  /** Options with names that nobody knows are refused, unless that is not wanted. */
+  private static void unknown(Path path) throws Exception {
+    Properties properties = new Properties();
+    properties.put("max_open_files", "7");
+    properties.put("option_of_tomorrow", "7");
+    try (ConfigOptions strict = new ConfigOptions();
+         ConfigOptions lax = new ConfigOptions().setIgnoreUnknownOptions(true)) {
+      check(DBOptions.getDBOptionsFromProps(strict, properties) == null, "a name that nobody knows");
+      try (DBOptions read = DBOptions.getDBOptionsFromProps(lax, properties)) {
+        check(read.maxOpenFiles() == 7, "the other one is taken");
+      }
+      try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path.toString())) {
+        // Its OPTIONS file is all that is wanted.
+      }
+      Path file = path.resolve(OptionsUtil.getLatestOptionsFileName(path.toString(), Env.getDefault()));
+      String text = new String(Files.readAllBytes(file)).replace("[DBOptions]", "[DBOptions]\n  option_of_tomorrow=7");
+      Files.write(file, text.getBytes());
+      for (ConfigOptions config : Arrays.asList(strict, lax)) {
+        try (DBOptions options = new DBOptions()) {
+          Call latest = () -> OptionsUtil.loadLatestOptions(config, path.toString(), options, new ArrayList<>());
+          Call named = () -> OptionsUtil.loadOptionsFromFile(config, file.toString(), options, new ArrayList<>());
+          if (config == strict) {
+            refused(Status.Code.InvalidArgument, latest);
+            refused(Status.Code.InvalidArgument, named);
+          } else {
+            latest.make();
+            named.make();
+          }
+        }
+      }
     }
   }
 
