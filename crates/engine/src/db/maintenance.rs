@@ -598,8 +598,18 @@ impl Db {
 
     /// Undoes one [`Db::disable_file_deletions`]. After the last one, files that were obsolete are gone on return.
     pub fn enable_file_deletions(&self) {
+        self.set_file_deletions(|disabled| disabled.saturating_sub(1));
+    }
+
+    /// Undoes each [`Db::disable_file_deletions`], whoever made it; what RocksDB did with `force`, as long as it had that.
+    pub fn force_file_deletions(&self) {
+        self.set_file_deletions(|_| 0);
+    }
+
+    /// Sets how often they are disabled by what it was.
+    fn set_file_deletions(&self, set: impl FnOnce(usize) -> usize) {
         let mut state = self.core.versions.state.lock();
-        state.deletions_disabled = state.deletions_disabled.saturating_sub(1);
+        state.deletions_disabled = set(state.deletions_disabled);
         drop(state);
         purge_obsolete_files_now(&self.core.jobs);
     }

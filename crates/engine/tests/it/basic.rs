@@ -578,6 +578,19 @@ fn a_compaction_filter_removes_and_changes_values() {
     assert!(db.get(b"k003").unwrap().is_none());
 }
 
+#[test]
+fn deletions_of_files_are_enabled_as_often_as_they_were_disabled_or_by_force() {
+    let db = Db::builder("/db").options(creating()).env(Env::memory()).open().unwrap();
+    let enabled = || db.property_int("rocksdb.is-file-deletions-enabled");
+    db.disable_file_deletions();
+    db.disable_file_deletions();
+    db.enable_file_deletions();
+    assert_eq!(enabled(), Some(0));
+    db.disable_file_deletions();
+    db.force_file_deletions();
+    assert_eq!(enabled(), Some(1));
+}
+
 /// Keeps everything, a millisecond for each.
 struct Slow(std::sync::atomic::AtomicUsize);
 

@@ -20,6 +20,7 @@ public class Flink {
     lists(place.resolve("fixed").toString(), FlinkCompactionFilter.Config.createForFixedElementList(100, 0, LENGTH));
     lists(place.resolve("other").toString(), FlinkCompactionFilter.Config.createForList(100, 0, () -> Flink::nextUnexpired));
     histograms();
+    deletions(place.resolve("deletions").toString());
   }
 
   private static int nextUnexpired(byte[] list, long ttl, long now) {
@@ -76,6 +77,19 @@ public class Flink {
       }
     }
     new Statistics(EnumSet.of(HistogramType.BYTES_COMPRESSED, HistogramType.BYTES_DECOMPRESSED)).close();
+  }
+
+  /** With force one call enables deletions of files, however often they were disabled. */
+  private static void deletions(String path) throws RocksDBException {
+    try (Options options = new Options().setCreateIfMissing(true); RocksDB db = RocksDB.open(options, path)) {
+      db.disableFileDeletions();
+      db.disableFileDeletions();
+      db.enableFileDeletions(false);
+      check(db.getProperty("rocksdb.is-file-deletions-enabled").equals("0"), "disabled twice, enabled once");
+      db.disableFileDeletions();
+      db.enableFileDeletions(true);
+      check(db.getProperty("rocksdb.is-file-deletions-enabled").equals("1"), "enabled by force");
+    }
   }
 
   private static byte[] element(long time, char letter) {
