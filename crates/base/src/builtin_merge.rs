@@ -59,6 +59,13 @@ pub struct StringAppend {
     delimiter: Vec<u8>,
 }
 
+impl StringAppend {
+    /// With a delimiter of any bytes; a name has only text for it.
+    pub fn new(delimiter: impl Into<Vec<u8>>) -> StringAppend {
+        StringAppend { id: STRING_APPEND, delimiter: delimiter.into() }
+    }
+}
+
 impl MergeOperator for StringAppend {
     fn name(&self) -> &str {
         self.id
@@ -188,6 +195,11 @@ mod tests {
             let steps = operator.full_merge(b"k", Some(b"1"), &[&first, operands[2]]);
             assert_eq!(steps, operator.full_merge(b"k", Some(b"1"), &operands), "{name}");
         }
+    }
+
+    #[test]
+    fn a_delimiter_need_not_be_text() {
+        assert_eq!(StringAppend::new([0xff]).full_merge(b"k", None, &[b"b", b"c"]).unwrap(), b"b\xffc");
     }
 
     #[test]

@@ -8,7 +8,7 @@ use outcrop::{
     Cache, CacheOptions, CompactionFilter, Comparator, FilterDecision, Lane, MergeOperator, Scheduler,
     UserComparator,
 };
-use outcrop_base::builtin_merge;
+use outcrop_base::builtin_merge::{self, StringAppend};
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_cache_t, rocksdb_options_t};
 use std::any::Any;
@@ -108,8 +108,9 @@ pub(crate) fn merge_operator(name: &str) -> Answer<jlong> {
     Ok(handle::<Operator>(operator))
 }
 
-pub(crate) fn string_append(env: Env, delimiter: jobject) -> Answer<jlong> {
-    merge_operator(&format!("stringappend:{}", env.text(delimiter)?))
+/// `StringAppendOperator`. Of a delimiter that is a character RocksJava takes the low byte.
+pub(crate) fn string_append(delimiter: Vec<u8>) -> Answer<jlong> {
+    Ok(handle::<Operator>(Arc::new(StringAppend::new(delimiter))))
 }
 
 pub(crate) fn dispose_merge_operator(operator: jlong) -> Answer<()> {

@@ -25,6 +25,7 @@ public class Seldom {
     canceled(place.resolve("canceled").toString());
     environments(place.resolve("environments").toString());
     termination(place.resolve("termination").toString());
+    delimiters(place.resolve("delimiters").toString());
     unknown(place.resolve("unknown"));
     damaged(place.resolve("damaged").toString());
     tables(place.resolve("tables").toString());
@@ -203,6 +204,17 @@ public class Seldom {
       batch.put("b".getBytes(), "2".getBytes());
       db.write(write, batch);
       check(db.get("a".getBytes()) != null && db.get("b".getBytes()) != null, "written");
+    }
+  }
+
+  /** A delimiter that is a character is one byte, the lower one. */
+  private static void delimiters(String path) throws RocksDBException {
+    try (StringAppendOperator joined = new StringAppendOperator('\u20ff');
+         Options options = new Options().setCreateIfMissing(true).setMergeOperator(joined);
+         RocksDB db = RocksDB.open(options, path)) {
+      db.merge("a".getBytes(), "1".getBytes());
+      db.merge("a".getBytes(), "2".getBytes());
+      check(Arrays.equals(db.get("a".getBytes()), new byte[] {'1', (byte) 0xff, '2'}), "joined by a byte");
     }
   }
 
