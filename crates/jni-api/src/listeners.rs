@@ -1,7 +1,8 @@
 //! `AbstractEventListener`: listeners in Java, called on the engine's threads.
 //!
 //! The engine has no event for some of RocksDB's callbacks. A listener that has a method of its own for one of them would wait for ever,
-//! so that making it throws; the jar enables all callbacks of a listener that does not say which it wants.
+//! so that making it throws; the jar enables all callbacks of a listener that does not say which it wants. Whether it wants to hear of
+//! file IO is asked when options get it: it is made before its constructor has run.
 
 use crate::callbacks::{Global, Method};
 use crate::db::JavaDb;
@@ -62,6 +63,7 @@ pub(crate) struct JavaListener {
     table_deleted: Option<Method>,
     recovery_begin: Option<Method>,
     recovery_completed: Option<Method>,
+    wants_file_io: Option<Method>,
 }
 
 /// All that live, so that those of options are found again.
@@ -75,9 +77,6 @@ pub(crate) fn create(env: Env, this: jobject, enabled: jlong) -> Answer<jlong> {
         && Method::of(env, this, name, signature)? != Method::of_class(env, base, name, signature)?
     {
         return not_implemented(&format!("AbstractEventListener.{}", name.to_string_lossy()));
-    }
-    if is_enabled(&FILE_IO) && Method::of(env, this, FILE_IO.1, FILE_IO.2)?.call_bool(env, this, &[])? {
-        return not_implemented("AbstractEventListener.shouldBeNotifiedOnFileIO");
     }
     let method = |callback: Callback| -> Answer<Option<Method>> {
         match is_enabled(&callback) {
@@ -106,6 +105,7 @@ pub(crate) fn create(env: Env, this: jobject, enabled: jlong) -> Answer<jlong> {
         table_deleted: method(TABLE_DELETED)?,
         recovery_begin: method(RECOVERY_BEGIN)?,
         recovery_completed: method(RECOVERY_COMPLETED)?,
+        wants_file_io: method(FILE_IO)?,
     });
     let mut live = LIVE.lock().unwrap_or_else(PoisonError::into_inner);
     live.retain(|known| known.strong_count() > 0);
@@ -120,10 +120,17 @@ pub(crate) fn destroy(listener: jlong) -> Answer<()> {
 }
 
 pub(crate) fn set(env: Env, options: jlong, listeners: jobject) -> Answer<()> {
-    let listeners = env.longs(listeners)?;
-    let shared =
-        listeners.into_iter().map(|own| object::<Arc<JavaListener>>(own).clone() as Arc<dyn EventListener>);
-    object::<rocksdb_options_t>(options).listeners = shared.collect();
+    let mut shared: Vec<Arc<dyn EventListener>> = Vec::new();
+    for own in env.longs(listeners)? {
+        let listener = object::<Arc<JavaListener>>(own);
+        if let Some(method) = listener.wants_file_io
+            && method.call_bool(env, listener.object.object(), &[])?
+        {
+            return not_implemented("AbstractEventListener.shouldBeNotifiedOnFileIO");
+        }
+        shared.push(listener.clone());
+    }
+    object::<rocksdb_options_t>(options).listeners = shared;
     Ok(())
 }
 

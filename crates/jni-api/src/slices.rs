@@ -10,11 +10,13 @@ pub(crate) struct JavaSlice {
     own: Vec<u8>,
     start: *const u8,
     len: usize,
+    /// How long it may get: so many bytes are there from its start on.
+    room: usize,
 }
 
 impl JavaSlice {
     pub(crate) fn of(own: Vec<u8>) -> JavaSlice {
-        JavaSlice { start: own.as_ptr(), len: own.len(), own }
+        JavaSlice { start: own.as_ptr(), len: own.len(), room: own.len(), own }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -40,7 +42,8 @@ pub(crate) fn create_direct(env: Env, buffer: jobject, len: Option<jint>) -> Ans
     }
     let bytes = env.buffer(buffer, 0, len.unwrap_or(capacity as jint), "buffer")?;
     let end = if len.is_none() { bytes.iter().position(|byte| *byte == 0) } else { None };
-    Ok(handle(JavaSlice { own: Vec::new(), start: bytes.as_ptr(), len: end.unwrap_or(bytes.len()) }))
+    let (start, len) = (bytes.as_ptr(), end.unwrap_or(bytes.len()));
+    Ok(handle(JavaSlice { own: Vec::new(), start, len, room: capacity as usize }))
 }
 
 pub(crate) fn text(slice: jlong, hex: bool) -> Answer<String> {
@@ -64,12 +67,14 @@ pub(crate) fn remove_prefix(slice: jlong, len: jint) -> Answer<()> {
     let len = usize::try_from(len).unwrap_or(0).min(slice.len);
     slice.start = slice.bytes()[len..].as_ptr();
     slice.len -= len;
+    slice.room -= len;
     Ok(())
 }
 
+/// No longer than its bytes or its buffer; RocksJava would read behind them.
 pub(crate) fn set_length(slice: jlong, len: jint) -> Answer<()> {
     let slice = object::<JavaSlice>(slice);
-    slice.len = slice.len.min(usize::try_from(len).unwrap_or(0));
+    slice.len = slice.room.min(usize::try_from(len).unwrap_or(0));
     Ok(())
 }
 
@@ -78,6 +83,7 @@ pub(crate) fn clear(slice: jlong) -> Answer<()> {
     let slice = object::<JavaSlice>(slice);
     slice.start = slice.own.as_ptr();
     slice.len = 0;
+    slice.room = slice.own.len();
     Ok(())
 }
 

@@ -7,6 +7,7 @@ use jni_sys::{jlong, jobject, jvalue};
 use outcrop::TableProperties;
 use outcrop_capi as c;
 use outcrop_capi::{rocksdb_column_family_handle_t, rocksdb_table_properties_t};
+use std::ptr::null_mut;
 
 /// Numbers of a table, in the order in which RocksJava's class takes them.
 const NUMBERS: [unsafe extern "C" fn(*const rocksdb_table_properties_t) -> u64; 22] = [
@@ -34,7 +35,7 @@ const NUMBERS: [unsafe extern "C" fn(*const rocksdb_table_properties_t) -> u64; 
     c::rocksdb_table_properties_external_sst_file_global_seqno_offset,
 ];
 
-/// The same of its texts, after the column family's name.
+/// The same of its texts, after the column family's name; an empty one is null, as in RocksJava.
 const TEXTS: [unsafe extern "C" fn(
     *const rocksdb_table_properties_t,
     *mut usize,
@@ -67,7 +68,8 @@ pub(crate) fn properties_of(env: Env, own: &rocksdb_table_properties_t) -> Answe
         let family = env.new_bytes(text(c::rocksdb_table_properties_column_family_name))?;
         arguments.push(jvalue { l: family });
         for get in TEXTS {
-            arguments.push(jvalue { l: env.new_text(&String::from_utf8_lossy(text(get)))? });
+            let text = String::from_utf8_lossy(text(get));
+            arguments.push(jvalue { l: if text.is_empty() { null_mut() } else { env.new_text(&text)? } });
         }
         let collected = (0..c::rocksdb_table_properties_user_collected_properties_count(own)).map(|place| {
             let (mut key_len, mut value_len) = (0, 0);

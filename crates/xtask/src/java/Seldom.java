@@ -1,3 +1,4 @@
+import java.nio.ByteBuffer;
 import java.nio.file.Files;
 import java.nio.file.Path;
 import java.nio.file.Paths;
@@ -31,6 +32,8 @@ public class Seldom {
     tables(place.resolve("tables").toString());
     recovery(place.resolve("recovery").toString());
     readers(place);
+    slices();
+    listeners();
     threads();
   }
 
@@ -292,6 +295,9 @@ public class Seldom {
       db.put("a".getBytes(), "1".getBytes());
       db.flush(flush);
       check(told.equals(Arrays.asList("begins FLUSH default", "made 1 Ok true true")), told.toString());
+      for (TableProperties table : db.getPropertiesOfAllTables().values()) {
+        check(table.getFilterPolicyName() == null && table.getComparatorName() != null, "it has no filter");
+      }
     }
   }
 
@@ -369,6 +375,39 @@ public class Seldom {
       check(false, "there is no such file");
     } catch (RocksDBException missing) {
       check(missing.getStatus().getCode() == Status.Code.IOError, missing.getMessage());
+    }
+  }
+
+  /** A slice over a buffer grows as far as that goes. */
+  private static void slices() {
+    ByteBuffer buffer = ByteBuffer.allocateDirect(8).put("abcdefgh".getBytes());
+    try (DirectSlice slice = new DirectSlice(buffer, 2)) {
+      slice.setLength(6);
+      check(slice.toString().equals("abcdef"), slice.toString());
+      slice.removePrefix(4);
+      slice.setLength(9);
+      check(slice.toString().equals("efgh"), slice.toString());
+    }
+  }
+
+  /** Says whether it wants to hear of files by a field, which is set after the listener is made. */
+  private static class Listener extends AbstractEventListener {
+    private final List<String> wanted;
+
+    Listener(String... wanted) {
+      this.wanted = Arrays.asList(wanted);
+    }
+
+    @Override public boolean shouldBeNotifiedOnFileIO() {
+      return wanted.contains("files");
+    }
+  }
+
+  private static void listeners() throws RocksDBException {
+    try (Listener none = new Listener(); Listener files = new Listener("files"); Options options = new Options()) {
+      options.setListeners(Collections.singletonList(none));
+      refused(Status.Code.NotSupported, () -> options.setListeners(Collections.singletonList(files)));
+      check(options.listeners().size() == 1 && options.listeners().get(0) == none, "the first is left");
     }
   }
 
