@@ -109,6 +109,12 @@ impl StepKind {
         )
     }
 
+    /// Whether its operations are many and short, so that the longest of them, and seconds without one, say something: what
+    /// reads everything at once is told when all is read.
+    pub fn has_many_operations(self) -> bool {
+        !self.is_upkeep() && !matches!(self, StepKind::ReadSeq | StepKind::VerifyChecksums)
+    }
+
     /// Whether its operations are writes of whole batches, which a rate can limit.
     pub fn is_put(self) -> bool {
         use StepKind::{FillRandom, FillSeq, FillUniqueRandom, Overwrite, OverwriteAndWait};

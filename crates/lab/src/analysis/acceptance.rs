@@ -111,6 +111,20 @@ fn processor_time_of_compaction_at_its_own_rate_explains_nothing() {
 }
 
 #[test]
+fn a_scan_of_everything_is_not_explained_by_seconds_before_its_end() {
+    // 10 million rows in 4.5 s and in 9.2 s; a record in which all whole seconds count as stalled, since rows are told at the end.
+    let mut noise = Noise::new(24);
+    let (_temp, store) = fake_record(6, &["fillseq", "readseq"], 24, &mut |session| {
+        let (seconds, whole) = if session.target == 1 { (9.2, 9.0) } else { (4.5, 4.0) };
+        let rate = noise.around(1e7 / seconds, 0.005);
+        vec![("ops_sec", rate), ("load_cpu_us/o", 1e6 / rate), ("stalled_seconds", whole)]
+    });
+    let explained = Results::load(&store, 1).unwrap().explain("readseq", 1, 0).unwrap();
+    assert!(explained.sentence.contains("more processor time (load_cpu_us/o"), "{}", explained.sentence);
+    assert!(!explained.sentence.contains("stall"), "{}", explained.sentence);
+}
+
+#[test]
 fn a_drift_over_the_session_is_nobodys_fault() {
     for seed in 0..5 {
         let mut noise = Noise::new(100 + seed);

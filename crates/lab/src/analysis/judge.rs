@@ -172,10 +172,12 @@ pub fn steadiness(per_second: &[u64], delta: f64) -> Option<Steadiness> {
     steady::classify(&rates, 1.0, delta).ok()
 }
 
-/// Seconds in which less than a tenth of the usual was done. `None` without a whole second.
+/// Seconds in which less than a tenth of the usual was done. `None` without a whole second, and where none of them has an
+/// operation: then nothing is usual.
 pub fn stalled_seconds(per_second: &[u64]) -> Option<f64> {
     let rates: Vec<f64> = per_second.iter().map(|ops| *ops as f64).collect();
-    find_stalls(&rates, 1.0).ok().map(|stalls| stalls.stalled_seconds)
+    let stalls = find_stalls(&rates, 1.0).ok()?;
+    (stalls.threshold > 0.0).then_some(stalls.stalled_seconds)
 }
 
 /// Whether one of two had more work of other programs beside it, by the difference in processors of each block: not by chance,
@@ -284,6 +286,7 @@ mod tests {
         assert!(steadiness(&[5; 5], 0.02).is_none());
         assert_eq!(steadiness(&[500; 60], 0.02).unwrap().shape, Shape::Flat);
         assert_eq!((stalled_seconds(&[100, 3, 0, 99]), stalled_seconds(&[])), (Some(2.0), None));
+        assert_eq!(stalled_seconds(&[0; 4]), None, "told when all was done");
         assert!(
             differ_in_company(&[0.5, 0.6, 0.4, 0.5, 0.6]) && differ_in_company(&[-0.5, -0.6, -0.4, -0.5])
         );

@@ -175,6 +175,11 @@ impl Results {
         })
     }
 
+    /// Whether a step of a target may be compared with that of `base`: neither has a measurement that is not valid.
+    pub fn is_comparable(&self, step: &str, target: usize, base: usize) -> bool {
+        self.invalid(step, target).is_none() && self.invalid(step, base).is_none()
+    }
+
     /// The metric's values of a step of a target and of `base` in the blocks that have both.
     pub fn pairs(&self, step: &str, target: usize, base: usize, metric: &str) -> Vec<(f64, f64)> {
         let base_values = self.values(step, base, metric);
@@ -185,8 +190,11 @@ impl Results {
 
     /// The ratio of a metric between two targets, the same wherever it is shown: the geometric mean of the ratios of the blocks
     /// that both have, which is what verdicts are about. Where zeros leave no logarithm, the ratio of the means of those
-    /// blocks; `None` without such blocks, and of anything to nothing.
+    /// blocks; `None` without such blocks, of anything to nothing, and of what must not be compared.
     pub fn ratio(&self, step: &str, target: usize, base: usize, metric: &str) -> Option<f64> {
+        if !self.is_comparable(step, target, base) {
+            return None;
+        }
         let base_values = self.values(step, base, metric);
         let values = self.values(step, target, metric).into_iter();
         let (own, theirs): (Vec<f64>, Vec<f64>) =
@@ -264,8 +272,7 @@ impl Results {
     }
 
     fn offset_of(&self, target: usize, base: usize) -> Option<Verdict> {
-        let compared =
-            |step: &&String| self.invalid(step, target).is_none() && self.invalid(step, base).is_none();
+        let compared = |step: &&String| self.is_comparable(step, target, base);
         let columns: Vec<_> = self
             .steps
             .iter()
@@ -336,7 +343,9 @@ impl Results {
                 // A record that does not tell them apart: what of it the operations waited for cannot be known.
                 known.remove(COSTS[0]);
             }
-            let stalled = column("stalled_seconds").zip(column("ops_sec"));
+            // Of one operation that takes the step's time, seconds without one are that time again.
+            let stalled = column("stalled_seconds").filter(|_| planned.step.kind.has_many_operations());
+            let stalled = stalled.zip(column("ops_sec"));
             if let Some((stalled, own)) = stalled {
                 // Of all threads, over what they did in the step.
                 let seconds = self.rows(step, of).map(|row| (row.block, row.result.seconds));

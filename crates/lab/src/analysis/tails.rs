@@ -37,7 +37,7 @@ pub fn table(results: &Results, base: usize) -> Vec<TailRow> {
         let doubts = results.doubts(step, base);
         for (measure, delta) in TAILS {
             for target in (0..plan.targets.len()).filter(|target| *target != base) {
-                if results.invalid(step, target).or_else(|| results.invalid(step, base)).is_some() {
+                if !results.is_comparable(step, target, base) {
                     continue;
                 }
                 places.push((rows.len(), target));

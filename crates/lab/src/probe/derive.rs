@@ -2,7 +2,7 @@
 
 use super::Reading;
 use super::sources::{TICKS_PER_SECOND, processors};
-use crate::analysis::judge::Better;
+use crate::analysis::judge::{self, Better};
 use crate::experiment::steps::PlannedStep;
 use outcrop_lab_load::StepResult;
 use outcrop_lab_load::database::Durability;
@@ -58,10 +58,22 @@ pub const METRICS: &[MetricRow] = &[
     lower("late", "1", "operations that started late or never / operations that were due"),
     higher("rate_kept", "1", "operations that were done / operations that were due"),
     lower("longest_gap", "ms", "longest time without a completion in any one thread"),
-    lower("longest_op", "ms", "median over seconds of the longest operation that ended in the second"),
-    lower("slow_seconds", "s", "seconds in which an operation ended that took 100 ms or more"),
-    lower("zero_seconds", "s", "longest run of whole seconds without an operation"),
-    lower("stalled_seconds", "s", "seconds with less than a tenth of the median second's operations"),
+    lower(
+        "longest_op",
+        "ms",
+        "median over seconds of the longest operation that ended in the second, from when it was due in an open loop",
+    ),
+    lower(
+        "slow_seconds",
+        "s",
+        "seconds in which an operation ended that took 100 ms or more, from when it was due in an open loop",
+    ),
+    lower("zero_seconds", "s", "longest run of whole seconds without an operation, of steps with many"),
+    lower(
+        "stalled_seconds",
+        "s",
+        "seconds with less than a tenth of the median second's operations, of steps with many",
+    ),
     lower("cv", "1", "standard deviation / mean of operations per second, second by second"),
     lower("cpu_us/o", "us", "user and system time of the whole host / operations"),
     lower("proc_cpu_us/o", "us", "user and system time of the session's processes / operations"),
@@ -232,7 +244,11 @@ pub fn derive(
     if !longest.is_empty() {
         set("slow_seconds", longest.iter().filter(|ms| **ms >= SLOW_MS).count() as f64);
     }
-    set("zero_seconds", longest_zero_run(&result.per_second) as f64);
+    // Operations of a scan of everything and of upkeep are told when all is done: no second before stood still.
+    if step.step.kind.has_many_operations() && result.per_second.iter().any(|ops| *ops > 0) {
+        set("zero_seconds", longest_zero_run(&result.per_second) as f64);
+        set("stalled_seconds", judge::stalled_seconds(&result.per_second).unwrap_or(f64::NAN));
+    }
     set("cv", variation(&result.per_second));
     set("waited", waited);
     if step.step.while_writing || step.step.write_rate > 0 {
@@ -566,6 +582,21 @@ mod tests {
         assert_eq!((metrics["longest_op"], metrics["slow_seconds"]), (3.5, 1.0));
         result.longest_per_second.clear();
         assert!(!of(&result).contains_key("slow_seconds") && !of(&result).contains_key("longest_op"));
+    }
+
+    #[test]
+    fn seconds_before_a_step_tells_its_operations_are_not_those_of_a_stall() {
+        let still = |name: &str, per_second: &[u64]| {
+            let (step, mut result) = crate::testing::step_and_result(name, 1000, 4.5);
+            result.per_second = per_second.to_vec();
+            let edge = reading(0.0, &[]);
+            let metrics = derive(&step, &result, &edge, &edge, 0.0);
+            ["zero_seconds", "stalled_seconds"].map(|name| metrics.get(name).copied())
+        };
+        assert_eq!(still("readseq", &[0, 0, 0, 0]), [None; 2]);
+        assert_eq!(still("readseq", &[0, 0, 900, 0]), [None; 2], "two scans");
+        assert_eq!(still("readrandom", &[0, 0, 900, 0, 900, 900]), [Some(2.0), Some(3.0)]);
+        assert_eq!(still("readrandom", &[0; 4]), [None; 2], "when they were done is not known");
     }
 
     #[test]

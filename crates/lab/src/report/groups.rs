@@ -92,10 +92,7 @@ fn rows(results: &Results, base: usize) -> Vec<Row> {
         let counts = |step: &&String| group_of(results, step) == Some(group);
         let steps: Vec<&String> = results.steps.iter().filter(counts).collect();
         let spread = |target: usize| {
-            let ratio = |step: &&String| {
-                let valid = results.invalid(step, target).is_none() && results.invalid(step, base).is_none();
-                results.ratio(step, target, base, "ops_sec").filter(|_| valid)
-            };
+            let ratio = |step: &&String| results.ratio(step, target, base, "ops_sec");
             Spread::of(steps.iter().filter_map(ratio).collect())
         };
         let spreads = (0..plan.targets.len()).map(spread).collect();

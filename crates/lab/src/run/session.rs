@@ -8,7 +8,7 @@
 use super::now;
 use super::process::{Heard, Process};
 use super::progress::{At, Progress};
-use crate::analysis::{judge, labels};
+use crate::analysis::labels;
 use crate::planning::plan::{Plan, Slot};
 use crate::probe::derive::{Metrics, derive, fault_fall, rss_max};
 use crate::probe::{Reading, Sampler, joined};
@@ -286,9 +286,6 @@ impl<'a> Session<'a> {
         }
         if let Some(fall) = fault_fall(readings, &result.per_second) {
             metrics.insert("fault_fall".to_string(), fall);
-        }
-        if let Some(seconds) = judge::stalled_seconds(&result.per_second) {
-            metrics.insert("stalled_seconds".to_string(), seconds);
         }
         let labels = labels::labels(self.setting.plan.kind, self.setting.plan.delta, step, result, &metrics);
         record(&StepRecord {

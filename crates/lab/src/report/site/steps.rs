@@ -35,7 +35,7 @@ fn seconds(results: &Results, step: &str) -> Markup {
         @let scans = results.throughput(step).1.is_some();
         h2 { @if scans { "Rows in each second" } @else { "Operations in each second" } }
         @if most == 0 {
-            p { "The step took less than a second." }
+            p { (without_seconds(results, step)) }
         } @else {
             p.small {
                 @if scans { "Rows per second of all clients" } @else { "Operations per second" }
@@ -51,6 +51,18 @@ fn seconds(results: &Results, step: &str) -> Markup {
     }
 }
 
+/// Why there is nothing to draw of any second.
+fn without_seconds(results: &Results, step: &str) -> &'static str {
+    let mut all = results.measured.iter().filter(|row| row.name == *step);
+    if all.clone().all(|row| row.result.seconds < 1.0) {
+        return "The step took less than a second.";
+    }
+    if all.all(|row| row.result.per_second.is_empty()) {
+        return "Operations of single seconds were not counted.";
+    }
+    "No whole second has an operation. They are counted as they end, those of a scan of everything and of upkeep when all is done."
+}
+
 /// The chart of a target's sessions; in words if none lasted two whole seconds, as one point is no line.
 fn lines(name: &str, top: &str, sessions: &[&[u64]], most: u64, words: &dyn Fn(u64) -> String) -> Markup {
     let alone: Vec<u64> =
@@ -60,7 +72,8 @@ fn lines(name: &str, top: &str, sessions: &[&[u64]], most: u64, words: &dyn Fn(u
             (PreEscaped(charts::by_second(name, top, sessions, &[], most)))
         } @else if let (Some(least), Some(greatest)) = (alone.iter().min(), alone.iter().max()) {
             p.small {
-                (name) ": one whole second in each session, "
+                (name) ": one whole second in "
+                @if alone.len() == sessions.len() { "each session, " } @else { (alone.len()) " of " (sessions.len()) " sessions, " }
                 (words(*least)) @if least != greatest { " to " (words(*greatest)) } "."
             }
         }
@@ -187,10 +200,32 @@ mod tests {
         let words = |ops: u64| format!("{ops}/s");
         let of = |sessions: &[&[u64]]| lines("a", "9/s", sessions, 9, &words).into_string();
         assert_eq!(
-            of(&[&[7], &[5], &[]]),
+            of(&[&[7], &[5]]),
             "<p class=\"small\">a: one whole second in each session, 5/s to 7/s.</p>"
+        );
+        assert_eq!(
+            of(&[&[7], &[5], &[]]),
+            "<p class=\"small\">a: one whole second in 2 of 3 sessions, 5/s to 7/s.</p>"
         );
         assert!(of(&[&[7], &[5, 6]]).starts_with("<svg"));
         assert_eq!(of(&[&[], &[]]), "");
+    }
+
+    #[test]
+    fn a_step_without_operations_of_seconds_says_why() {
+        let (_temp, store) =
+            crate::testing::fake_record(1, &["fillseq", "readseq"], 1, &mut |_| vec![("ops_sec", 1e6)]);
+        let mut results = Results::load(&store, 1).unwrap();
+        let mut said = |length: f64, per_second: &[u64]| {
+            for row in results.measured.iter_mut() {
+                (row.result.seconds, row.result.per_second) = (length, per_second.to_vec());
+            }
+            seconds(&results, "readseq").into_string()
+        };
+        assert!(said(0.5, &[]).contains("<p>The step took less than a second.</p>"));
+        // A scan of four and a half seconds, whose rows are told at its end.
+        assert!(said(4.5, &[0; 4]).contains("<p>No whole second has an operation. "));
+        assert!(said(4.5, &[]).contains("<p>Operations of single seconds were not counted.</p>"));
+        assert!(said(2.0, &[9, 8]).contains("<svg"));
     }
 }

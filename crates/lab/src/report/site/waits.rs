@@ -9,15 +9,15 @@ use maud::{Markup, html};
 
 /// The targets that stood still, and whether that is a difference.
 pub(super) fn stalled(results: &Results, base: usize) -> Markup {
-    let rows: Vec<_> =
-        stalls::table(results, base).into_iter().filter(stalls::StallRow::is_worth_a_line).collect();
+    let Some(rows) = stalls::worth_a_line(results, base) else { return html! {} };
     html! {
         @if rows.is_empty() {
             p.small { "Nobody stood still: no gap of 100 ms without a completion, no operation of 100 ms, no second below a tenth of the usual." }
         } @else {
             p.small {
                 "Means over blocks of the longest time without a completion, of the seconds in which an operation ended that "
-                "took 100 ms or more, and of the seconds below a tenth of the median second. The sign is the verdict of an exact test of the differences in pairs: a stall is judged where means "
+                "took 100 ms or more (from when it was due, in an open loop), and of the seconds below a tenth of the median second, where some block "
+                "has 100 ms of the first or a second of the others. The sign is the verdict of an exact test of the differences in pairs: a stall is judged where means "
                 "and percentiles do not show it."
             }
             div.scroll { table {
