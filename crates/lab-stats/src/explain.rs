@@ -97,7 +97,7 @@ pub struct CounterChange {
     pub cost_ns: f64,
     /// Cost over the difference to be explained: 1 if it is all of it.
     pub share: Option<f64>,
-    /// Its rate per second did not change: it says again what operations per second say.
+    /// No change of its rate per second is shown: it may only say again what operations per second say.
     pub restates_speed: bool,
     /// It is a reason for the difference, as far as was counted.
     pub explains: bool,
@@ -138,6 +138,21 @@ pub struct Observed<'a> {
     pub target: &'a Counters,
     /// Prices that were measured, in nanoseconds a unit; they stand before those of [`PRICES`].
     pub prices: &'a BTreeMap<String, f64>,
+    /// Nothing is written meanwhile: then what is read is read for an operation, which waits for it.
+    pub only_reads: bool,
+}
+
+/// Whose work a counter counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// An operation that has it waits for it.
+    Operations,
+    /// As [`Whose::Operations`] where nothing is written; else as [`Whose::Anybody`]: compaction reads as well.
+    Readers,
+    /// That of operations and of a server's own threads, which it does not tell apart. Most of it is that of operations.
+    Server,
+    /// It may go on in the background, at a rate of its own.
+    Anybody,
 }
 
 /// The facts known of a counter by its name.
@@ -149,8 +164,8 @@ pub struct Price {
     pub cause: Cause,
     /// Nanoseconds a unit; `None` where it must be measured.
     pub ns: Option<f64>,
-    /// An operation that has it waits for it. Others may go on in the background, at a rate of their own.
-    pub is_own: bool,
+    /// Whose work it counts.
+    pub whose: Whose,
     /// Its name, in words that fit "more" and "less".
     pub words: &'static str,
 }
@@ -159,49 +174,66 @@ const fn price(
     name: &'static str,
     cause: Cause,
     ns: Option<f64>,
-    is_own: bool,
+    whose: Whose,
     words: &'static str,
 ) -> Price {
-    Price { name, cause, ns, is_own, words }
+    Price { name, cause, ns, whose, words }
+}
+
+impl Price {
+    /// Whether it counts only if its rate per second changed.
+    fn has_own_rate(&self, only_reads: bool) -> bool {
+        match self.whose {
+            Whose::Operations | Whose::Server => false,
+            Whose::Readers => !only_reads,
+            Whose::Anybody => true,
+        }
+    }
+
+    /// Its name in a sentence, which says what is in it that no operation waits for.
+    fn said(&self, only_reads: bool) -> String {
+        let others = matches!(self.whose, Whose::Readers | Whose::Server) && !only_reads;
+        format!("{}{}", self.words, if others { ", work in the background included" } else { "" })
+    }
 }
 
 /// Counters that can explain time, and what a unit of them usually costs on machines of the 2020s: a switch to another thread
 /// and back 2 us, a page fault 0.5 us, a kilobyte read 25 us (4 KiB in 0.1 ms) unless the device's own latency is given, a
 /// kilobyte written 0.5 us (2 GB/s). Factors of two do not matter to an order by cost.
 pub const PRICES: [Price; 14] = [
-    price("load_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time"),
-    price("back_cpu_us/o", Cause::Cpu, Some(1_000.0), false, "processor time in the background"),
+    price("load_cpu_us/o", Cause::Cpu, Some(1_000.0), Whose::Operations, "processor time"),
+    price("back_cpu_us/o", Cause::Cpu, Some(1_000.0), Whose::Anybody, "processor time in the background"),
     // Of a process in which nothing but the counted threads works.
-    price("proc_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time"),
-    price("server_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time of the server"),
-    price("client_cpu_us/o", Cause::Cpu, Some(1_000.0), true, "processor time of the clients"),
-    price("stalled_us/o", Cause::Stalls, Some(1_000.0), true, "stalling"),
-    price("proc_rKB/o", Cause::Reads, Some(25_000.0), true, "reading from the device"),
-    price("read_await", Cause::DeviceLatency, None, true, "waiting for each read of the device"),
-    price("proc_wKB/o", Cause::Writes, Some(500.0), false, "writing to the device"),
+    price("proc_cpu_us/o", Cause::Cpu, Some(1_000.0), Whose::Operations, "processor time"),
+    price("server_cpu_us/o", Cause::Cpu, Some(1_000.0), Whose::Server, "processor time of the server"),
+    price("client_cpu_us/o", Cause::Cpu, Some(1_000.0), Whose::Operations, "processor time of the clients"),
+    price("stalled_us/o", Cause::Stalls, Some(1_000.0), Whose::Operations, "stalling"),
+    price("proc_rKB/o", Cause::Reads, Some(25_000.0), Whose::Readers, "reading from the device"),
+    price("read_await", Cause::DeviceLatency, None, Whose::Operations, "waiting for each read of the device"),
+    price("proc_wKB/o", Cause::Writes, Some(500.0), Whose::Anybody, "writing to the device"),
     price(
         "vcs/o",
         Cause::Contention,
         Some(2_000.0),
-        false,
+        Whose::Anybody,
         "switches to wait, which suggests contention or IO",
     ),
     price(
         "server_vcs/o",
         Cause::Contention,
         Some(2_000.0),
-        false,
+        Whose::Anybody,
         "switches of the server to wait, which suggests contention or IO",
     ),
     price(
         "server_ivcs/o",
         Cause::Contention,
         Some(2_000.0),
-        false,
+        Whose::Anybody,
         "switches of the server that others forced",
     ),
-    price("ivcs/o", Cause::Contention, Some(2_000.0), false, "switches that others forced"),
-    price("fault/o", Cause::Memory, Some(500.0), false, "page faults"),
+    price("ivcs/o", Cause::Contention, Some(2_000.0), Whose::Anybody, "switches that others forced"),
+    price("fault/o", Cause::Memory, Some(500.0), Whose::Anybody, "page faults"),
 ];
 
 /// Parts of processor time, in the order they are said beside it. Cycles are not among them: they are that time again.
@@ -303,7 +335,7 @@ fn compare(
     let per_unit = price_ns.unwrap_or(0.0);
     let (movement, p_value, certain) =
         if base.len() < 2 { (Movement::Unclear, None, 0.0) } else { moved(base, target, ratio, settings)? };
-    let restates_speed = known.is_some_and(|known| !known.is_own)
+    let restates_speed = known.is_some_and(|known| known.has_own_rate(observed.only_reads))
         && base.len() > 1
         && !rate_changed(observed, base, target, settings)?;
     let cause = match known {
@@ -371,13 +403,14 @@ fn sentence(
     }
     let more = if worse { "more" } else { "less" };
     let head = format!("{head}: {} {more} per operation", nanoseconds(difference_ns));
-    let named: Vec<&CounterChange> =
-        counters.iter().filter(|counter| counter.explains).take(MENTIONED).collect();
-    if named.is_empty() {
+    let explaining = counters.iter().filter(|counter| counter.explains);
+    let parts: Vec<String> =
+        explaining.clone().take(MENTIONED).map(|counter| part(observed, counter, more, counters)).collect();
+    if parts.is_empty() {
         return format!("{head}, not explained by what was counted{}.", following(counters));
     }
-    let parts: Vec<String> = named.iter().map(|counter| part(counter, more, counters)).collect();
-    let explained: f64 = named.iter().map(|counter| counter.cost_ns).sum();
+    // Also those that are not mentioned.
+    let explained: f64 = explaining.map(|counter| counter.cost_ns).sum();
     let rest = if explained / difference_ns < ENOUGH {
         format!("; {} of it are not explained by what was counted", nanoseconds(difference_ns - explained))
     } else {
@@ -387,8 +420,8 @@ fn sentence(
 }
 
 /// A named cost in words, with the processor's own counters beside its time.
-fn part(counter: &CounterChange, more: &str, all: &[CounterChange]) -> String {
-    let words = known(&counter.name).map_or("", |known| known.words);
+fn part(observed: &Observed<'_>, counter: &CounterChange, more: &str, all: &[CounterChange]) -> String {
+    let words = known(&counter.name).map_or(String::new(), |known| known.said(observed.only_reads));
     let beside = if counter.cause == Cause::Cpu { processor(all) } else { String::new() };
     format!(
         "{} by {more} {words} ({} {} to {}{beside})",
@@ -412,7 +445,7 @@ fn processor(all: &[CounterChange]) -> String {
     PROCESSOR.iter().filter_map(said).collect()
 }
 
-/// Counters that moved and say nothing but speed again.
+/// Counters that moved and may say nothing but speed again.
 fn following(counters: &[CounterChange]) -> String {
     let names: Vec<&str> = counters
         .iter()
@@ -422,7 +455,7 @@ fn following(counters: &[CounterChange]) -> String {
     if names.is_empty() {
         return String::new();
     }
-    format!("; {} moved only since operations did: the rate per second is the same", names.join(", "))
+    format!("; {} moved with operations: no change of the rate per second is shown", names.join(", "))
 }
 
 fn nanoseconds(ns: f64) -> String {

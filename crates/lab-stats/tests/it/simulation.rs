@@ -308,6 +308,7 @@ fn counters_that_only_scatter_explain_nothing() {
             base: &base,
             target: &target,
             prices: &BTreeMap::new(),
+            only_reads: true,
         };
         explain(&observed, &Settings::default()).unwrap().cause.is_some()
     };

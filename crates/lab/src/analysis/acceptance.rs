@@ -78,8 +78,7 @@ fn a_background_rate_divided_by_operations_explains_nothing() {
     assert!(!sentence.contains("writing") && !sentence.contains("switches"), "{sentence}");
     let sentence = cached_reads(false);
     assert!(
-        sentence
-            .contains("not explained by what was counted; vcs/o, proc_wKB/o moved only since operations did"),
+        sentence.contains("not explained by what was counted; vcs/o, proc_wKB/o moved with operations"),
         "{sentence}"
     );
 }
@@ -103,11 +102,40 @@ fn writes_beside_compaction(threads_apart: bool) -> String {
 #[test]
 fn processor_time_of_compaction_at_its_own_rate_explains_nothing() {
     let sentence = writes_beside_compaction(true);
-    let wanted = "not explained by what was counted; back_cpu_us/o moved only since operations did";
+    let wanted = "not explained by what was counted; back_cpu_us/o moved with operations";
     assert!(sentence.contains(wanted), "{sentence}");
     // A record from before they were told apart.
     let sentence = writes_beside_compaction(false);
     assert!(sentence.ends_with("not explained by what was counted."), "{sentence}");
+}
+
+#[test]
+fn reads_and_waits_of_compaction_explain_no_writes() {
+    // Compaction reads 400 MB/s in both; operations take a quarter more processor time, and reads of the device wait longer.
+    let explained = |step: &'static str| {
+        let mut noise = Noise::new(25);
+        let (_temp, store) = fake_record(8, &["fillseq", step], 25, &mut |session| {
+            let dearer = session.target == 1;
+            let rate = noise.around(if dearer { 80_000.0 } else { 100_000.0 }, 0.003);
+            vec![
+                ("ops_sec", rate),
+                ("load_cpu_us/o", 0.99e6 / rate),
+                ("proc_rKB/o", noise.around(409_600.0, 0.003) / rate),
+                ("r/o", 0.016),
+                ("rKB/o", 4.0),
+                ("read_await", noise.around(if dearer { 1.5 } else { 1.0 }, 0.003)),
+            ]
+        });
+        Results::load(&store, 1).unwrap().explain(step, 1, 0).unwrap().sentence
+    };
+    let sentence = explained("overwrite");
+    assert!(sentence.contains("more processor time (load_cpu_us/o"), "{sentence}");
+    assert!(!sentence.contains("reading") && !sentence.contains("waiting"), "{sentence}");
+    let sentence = explained("readrandom");
+    assert!(
+        sentence.contains("reading from the device") && sentence.contains("waiting for each read"),
+        "{sentence}"
+    );
 }
 
 #[test]

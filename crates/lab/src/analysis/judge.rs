@@ -136,6 +136,8 @@ pub struct Difference<'a> {
     pub target: &'a Counters,
     /// Prices measured here.
     pub prices: &'a BTreeMap<String, f64>,
+    /// Nothing is written meanwhile.
+    pub only_reads: bool,
 }
 
 /// The parts of a difference of a metric. `None` with fewer than two pairs.
@@ -151,6 +153,7 @@ pub fn explain(difference: &Difference<'_>) -> Option<Explanation> {
         base: difference.base,
         target: difference.target,
         prices: difference.prices,
+        only_reads: difference.only_reads,
     };
     outcrop_lab_stats::explain(&observed, &settings).ok()
 }

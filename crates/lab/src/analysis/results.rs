@@ -28,12 +28,15 @@ const COSTS: [&str; 11] = [
     "fault/o",
     "proc_rKB/o",
     "proc_wKB/o",
-    "read_await",
+    AWAIT,
     "instr/o",
     "cycles/o",
     "cachemiss/o",
     "tlbmiss/o",
 ];
+
+/// The wait for a read of the device, which operations have where nothing is written.
+const AWAIT: &str = "read_await";
 
 /// Where there are no more steps than these, a message about an unknown one names them all.
 const FEW: usize = 8;
@@ -343,6 +346,10 @@ impl Results {
                 // A record that does not tell them apart: what of it the operations waited for cannot be known.
                 known.remove(COSTS[0]);
             }
+            if !planned.only_reads() {
+                // Of the device's reads that have this wait most may be compaction's.
+                known.remove(AWAIT);
+            }
             // Of one operation that takes the step's time, seconds without one are that time again.
             let stalled = column("stalled_seconds").filter(|_| planned.step.kind.has_many_operations());
             let stalled = stalled.zip(column("ops_sec"));
@@ -369,6 +376,7 @@ impl Results {
             base: &of_base,
             target: &of_target,
             prices: &self.prices(step, base),
+            only_reads: planned.only_reads(),
         })
     }
 
@@ -381,10 +389,7 @@ impl Results {
             let reads = of("r/o").filter(|reads| *reads > READS)?;
             let nanoseconds = of("read_await")? * 1e6;
             let kilobytes = of("rKB/o")? / reads;
-            Some([
-                ("proc_rKB/o".to_string(), nanoseconds / kilobytes),
-                ("read_await".to_string(), reads * 1e6),
-            ])
+            Some([("proc_rKB/o".to_string(), nanoseconds / kilobytes), (AWAIT.to_string(), reads * 1e6)])
         };
         known().into_iter().flatten().filter(|(_, price)| price.is_finite()).collect()
     }
