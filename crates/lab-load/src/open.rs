@@ -40,8 +40,11 @@ pub struct OpenOptions {
     pub max_background_jobs: i32,
     /// RocksDB's number of the codec: 0 none, 4 LZ4.
     pub compression: i32,
-    /// O_DIRECT for reads, flush and compaction.
+    /// O_DIRECT for reads.
     pub direct_io: bool,
+    /// O_DIRECT for flush and compaction; `None`: as for reads.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub direct_writes: Option<bool>,
     /// RocksDB's vector memtable, for ascending loads.
     pub vector_memtable: bool,
     /// An LRU block cache even where the library has a better one.
@@ -74,6 +77,13 @@ pub struct OpenOptions {
     /// All but the block cache, the merge operator and the target's text is as the engine has it by itself.
     #[serde(default)]
     pub defaults: bool,
+}
+
+impl OpenOptions {
+    /// Whether flush and compaction go past the page cache.
+    pub fn writes_directly(&self) -> bool {
+        self.direct_writes.unwrap_or(self.direct_io)
+    }
 }
 
 fn yes() -> bool {
@@ -248,10 +258,10 @@ unsafe fn set_tree(api: &RocksApi, options: Object, settings: &OpenOptions) {
         );
         (api.rocksdb_options_set_max_background_jobs)(options, settings.max_background_jobs);
         set_compression(api, options, settings);
-        let direct = u8::from(settings.direct_io);
-        (api.rocksdb_options_set_use_direct_reads)(options, direct);
-        (api.rocksdb_options_set_use_direct_io_for_flush_and_compaction)(options, direct);
-        (api.rocksdb_options_set_bytes_per_sync)(options, if settings.direct_io { 0 } else { 1 << 20 });
+        let direct = settings.writes_directly();
+        (api.rocksdb_options_set_use_direct_reads)(options, settings.direct_io.into());
+        (api.rocksdb_options_set_use_direct_io_for_flush_and_compaction)(options, direct.into());
+        (api.rocksdb_options_set_bytes_per_sync)(options, if direct { 0 } else { 1 << 20 });
         if settings.vector_memtable {
             (api.rocksdb_options_set_memtable_vector_rep)(options);
             (api.rocksdb_options_set_allow_concurrent_memtable_write)(options, 0);

@@ -13,7 +13,7 @@ pub(super) const BENCHMARKS: &[(&str, &str)] = &[
     ("fillbatch", "the same, 1000 keys in a write, as many whole ones as num or writes have"),
     ("fillrandom", "writes random keys"),
     ("filluniquerandom", "writes every key once, in random order"),
-    ("fillsync", "writes random keys, a thousandth of num, each synced"),
+    ("fillsync", "writes random keys of a thousandth of num, each synced"),
     ("overwrite", "writes random keys of a database that is there"),
     (
         "overwriteandwait",

@@ -39,7 +39,11 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag("confidence_interval_only", "false", "intervals in place of means between runs of NAME[X3]"),
     Flag("block_size", "4096", "bytes of a block"),
     Flag("cache_size", "33554432", "bytes of block cache"),
-    Flag("cache_type", "auto_hyper_clock_cache", "lru_cache, or the engine's best"),
+    Flag(
+        "cache_type",
+        "auto_hyper_clock_cache",
+        "lru_cache, or hyper_clock_cache or auto_hyper_clock_cache where the library has it",
+    ),
     Flag("bloom_bits", "-1", "bits of bloom filter per key; below 1: none"),
     Flag("db", "", "directory of the database; empty: dbbench in /tmp or $TMPDIR"),
     Flag(
@@ -86,8 +90,9 @@ pub(super) const FLAGS: &[Flag] = &[
     Flag("level0_slowdown_writes_trigger", "20", "L0 tables that slow writes"),
     Flag("level0_stop_writes_trigger", "36", "L0 tables that stop writes"),
     Flag("max_background_jobs", "2", "background threads"),
-    Flag("use_direct_reads", "false", "O_DIRECT; with use_direct_io_for_flush_and_compaction"),
-    Flag("memtablerep", "skip_list", "vector asks RocksDB for its vector memtable"),
+    Flag("use_direct_reads", "false", "O_DIRECT for reads"),
+    Flag("use_direct_io_for_flush_and_compaction", "false", "O_DIRECT for flushes and compactions"),
+    Flag("memtablerep", "skip_list", "skip_list, or vector: asks RocksDB for its vector memtable"),
     Flag(
         "batch_size",
         "1",
@@ -140,7 +145,6 @@ pub(super) const ACCEPTED: &[&str] = &[
     "pin_top_level_index_and_filter",
     "statistics",
     "undefok",
-    "use_direct_io_for_flush_and_compaction",
     "verify_checksum",
     // Both caches are one here, and parts of a split index always hang on one that stays in the cache.
     "use_shared_block_and_blob_cache",
@@ -152,13 +156,13 @@ pub(super) const ACCEPTED: &[&str] = &[
     "rate_limit_delay_max_milliseconds",
 ];
 
-/// Values of the flags, and of those that are passed on.
-pub(super) struct Flags(Vec<String>, Vec<String>);
+/// Values of the flags, and of those that are passed on and were given.
+pub(super) struct Flags(Vec<String>, Vec<Option<String>>);
 
 impl Flags {
     pub fn parse(arguments: &[String]) -> Result<Flags, String> {
         let mut values: Vec<String> = FLAGS.iter().map(|flag| flag.1.to_string()).collect();
-        let mut passed: Vec<String> = PASSED.iter().map(|flag| flag.1.to_string()).collect();
+        let mut passed: Vec<Option<String>> = vec![None; PASSED.len()];
         let undefok =
             arguments.iter().filter_map(|argument| argument.trim_start_matches('-').strip_prefix("undefok="));
         let undefok: Vec<&str> = undefok.flat_map(|names| names.split(',')).collect();
@@ -178,7 +182,7 @@ impl Flags {
             if let Some(index) = FLAGS.iter().position(|flag| flag.0 == name) {
                 values[index] = value.to_string();
             } else if let Some(index) = PASSED.iter().position(|flag| flag.0 == name) {
-                passed[index] = value.to_string();
+                passed[index] = Some(value.to_string());
             } else if !ACCEPTED.contains(&name) && !is_excused(name) {
                 return Err(match rocksdb_flags::is_known(name) {
                     true => format!("--{name} is a flag of RocksDB's db_bench that this one does not have"),
@@ -202,12 +206,22 @@ impl Flags {
         is_on(self.text(name))
     }
 
-    /// The engine's options that flags stand for, as text.
+    /// The one of `words` that the flag has, in any case.
+    ///
+    /// # Errors
+    /// One sentence that names the flag and the words.
+    pub fn one_of<'w>(&self, name: &str, words: &[&'w str]) -> Result<&'w str, String> {
+        let word = self.text(name);
+        let known = words.iter().find(|known| known.eq_ignore_ascii_case(word));
+        known.copied().ok_or_else(|| format!("--{name}={word}: use {}", words.join(" or ")))
+    }
+
+    /// The engine's options that flags stand for.
     ///
     /// # Errors
     /// One sentence that names the flag.
-    pub fn passed(&self) -> Result<String, String> {
-        passed::text(&self.1)
+    pub fn passed(&self) -> Result<passed::Options, String> {
+        passed::options(&self.1)
     }
 }
 

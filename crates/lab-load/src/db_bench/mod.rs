@@ -63,7 +63,9 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         "" => std::env::temp_dir().join("dbbench"),
         path => PathBuf::from(path),
     };
-    let options = open_options(&flags)?;
+    let mut options = open_options(&flags)?;
+    let passed = flags.passed()?;
+    options.wanted.extend(passed.wanted);
     print_environment(flags.text("library"));
     print_header(&flags)?;
     let seed = match flags.number("seed")? {
@@ -76,7 +78,7 @@ pub fn run(arguments: &[String], in_process: RocksApi) -> Result<(), String> {
         flags.number("stats_per_interval")? > 0.0,
         flags.on("progress_reports"),
     );
-    let mut tool = Tool { api, dir, options, text: flags.passed()?, threads: 0, db: None, progress };
+    let mut tool = Tool { api, dir, options, text: passed.text, threads: 0, db: None, progress };
     if !flags.on("use_existing_db") {
         Database::destroy(api, &tool.dir)?;
     }
@@ -207,6 +209,9 @@ fn codec(flags: &Flags, flag: &str) -> Result<i32, String> {
     }
 }
 
+/// The block caches that a flag may ask for; but for the first they are the library's best, which old ones do not have.
+const CACHES: [&str; 3] = ["lru_cache", "hyper_clock_cache", "auto_hyper_clock_cache"];
+
 fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
     let partitions = flags.on("partition_index_and_filters");
     let min_level = flags.number("min_level_to_compress")?;
@@ -246,9 +251,40 @@ fn open_options(flags: &Flags) -> Result<OpenOptions, String> {
             other => return Err(format!("--prepopulate_block_cache={other}: use 0 or 1")),
         },
         direct_io: flags.on("use_direct_reads"),
-        vector_memtable: flags.text("memtablerep") == "vector",
+        direct_writes: Some(flags.on("use_direct_io_for_flush_and_compaction")),
+        vector_memtable: flags.one_of("memtablerep", &["skip_list", "vector"])? == "vector",
         merge_operator: flags.text("merge_operator").to_string(),
-        lru_cache: flags.text("cache_type") == "lru_cache",
+        lru_cache: flags.one_of("cache_type", &CACHES)? == CACHES[0],
         defaults: false,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn options(text: &str) -> Result<OpenOptions, String> {
+        let arguments: Vec<String> = text.split_whitespace().map(str::to_string).collect();
+        open_options(&Flags::parse(&arguments).unwrap())
+    }
+
+    #[test]
+    fn direct_io_is_asked_for_by_two_flags() {
+        let direct =
+            |text: &str| options(text).map(|options| (options.direct_io, options.writes_directly())).unwrap();
+        assert_eq!(direct(""), (false, false));
+        assert_eq!(direct("--use_direct_reads"), (true, false));
+        assert_eq!(direct("--use_direct_io_for_flush_and_compaction=1"), (false, true));
+    }
+
+    #[test]
+    fn memtables_and_caches_that_are_not_there_are_refused() {
+        assert!(options("--memtablerep=Vector").unwrap().vector_memtable);
+        assert!(!options("--memtablerep=skip_list").unwrap().vector_memtable);
+        let error = options("--memtablerep=prefix_hash").unwrap_err();
+        assert_eq!(error, "--memtablerep=prefix_hash: use skip_list or vector");
+        let is_lru = |word: &str| options(&format!("--cache_type={word}")).map(|options| options.lru_cache);
+        assert_eq!((is_lru("lru_cache"), is_lru("hyper_clock_cache")), (Ok(true), Ok(false)));
+        assert!(is_lru("clock_cache").is_err() && is_lru("fixed_hyper_clock_cache").is_err());
+    }
 }

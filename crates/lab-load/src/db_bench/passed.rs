@@ -4,7 +4,8 @@
 //! --subcompactions=4 --compaction_style=1 --universal_size_ratio=10
 //!     max_subcompactions=4;compaction_style=kCompactionStyleUniversal;compaction_options_universal={size_ratio=10}
 //! ```
-//! A flag at RocksDB's default says nothing, so that a library without the option, LevelDB's say, works all the same.
+//! A flag that is not given says nothing. One that is given at RocksDB's default is said if the library knows the option, so that
+//! one without it, LevelDB's say, works all the same: a library of another version may have another default.
 //! Next: `flags.rs`.
 
 /// The type of a flag's value.
@@ -12,6 +13,8 @@
 pub(super) enum Kind {
     /// Text that the engine takes as it is.
     Text,
+    /// The same, but the default leaves the option alone.
+    Unset,
     /// A switch.
     Switch,
     /// One of these, by number.
@@ -59,17 +62,17 @@ const PREPOPULATE: &[&str] = &["kDisable", "kFlushOnly"];
 /// The flags.
 pub(super) const PASSED: &[Passed] = &[
     Passed("compaction_style", "0", None, "compaction_style", Kind::Named(STYLES)),
-    Passed("universal_size_ratio", "0", UNIVERSAL, "size_ratio", Kind::Text),
-    Passed("universal_min_merge_width", "0", UNIVERSAL, "min_merge_width", Kind::Text),
-    Passed("universal_max_merge_width", "0", UNIVERSAL, "max_merge_width", Kind::Text),
+    Passed("universal_size_ratio", "0", UNIVERSAL, "size_ratio", Kind::Unset),
+    Passed("universal_min_merge_width", "0", UNIVERSAL, "min_merge_width", Kind::Unset),
+    Passed("universal_max_merge_width", "0", UNIVERSAL, "max_merge_width", Kind::Unset),
     Passed(
         "universal_max_size_amplification_percent",
         "0",
         UNIVERSAL,
         "max_size_amplification_percent",
-        Kind::Text,
+        Kind::Unset,
     ),
-    Passed("universal_compression_size_percent", "-1", UNIVERSAL, "compression_size_percent", Kind::Text),
+    Passed("universal_compression_size_percent", "-1", UNIVERSAL, "compression_size_percent", Kind::Unset),
     Passed("universal_allow_trivial_move", "0", UNIVERSAL, "allow_trivial_move", Kind::Switch),
     Passed("subcompactions", "1", None, "max_subcompactions", Kind::Text),
     Passed("max_background_compactions", "-1", None, "max_background_compactions", Kind::Text),
@@ -80,13 +83,13 @@ pub(super) const PASSED: &[Passed] = &[
     Passed("bytes_per_sync", "1048576", None, "bytes_per_sync", Kind::Text),
     Passed("wal_bytes_per_sync", "0", None, "wal_bytes_per_sync", Kind::Text),
     Passed("open_files", "-1", None, "max_open_files", Kind::Text),
-    Passed("wal_dir", "", None, "wal_dir", Kind::Text),
+    Passed("wal_dir", "", None, "wal_dir", Kind::Unset),
     Passed(
         "delete_obsolete_files_period_micros",
         "0",
         None,
         "delete_obsolete_files_period_micros",
-        Kind::Text,
+        Kind::Unset,
     ),
     Passed("compression_max_dict_bytes", "0", CODEC, "max_dict_bytes", Kind::Text),
     Passed("compression_parallel_threads", "1", CODEC, "parallel_threads", Kind::Text),
@@ -110,7 +113,7 @@ pub(super) const PASSED: &[Passed] = &[
         Kind::Text,
     ),
     Passed("blob_file_starting_level", "0", None, "blob_file_starting_level", Kind::Text),
-    Passed("blob_compression_type", "snappy", None, "blob_compression_type", Kind::Codec),
+    Passed("blob_compression_type", "none", None, "blob_compression_type", Kind::Codec),
     Passed("wal_compression", "none", None, "wal_compression", Kind::Codec),
     Passed(
         "soft_pending_compaction_bytes_limit",
@@ -165,13 +168,13 @@ pub(super) const PASSED: &[Passed] = &[
     Passed("wal_ttl_seconds", "0", None, "WAL_ttl_seconds", Kind::Text),
     Passed("max_write_buffer_size_to_maintain", "0", None, "max_write_buffer_size_to_maintain", Kind::Text),
     Passed("strict_max_successive_merges", "0", None, "strict_max_successive_merges", Kind::Switch),
-    Passed("ttl_seconds", "", None, "ttl", Kind::Text),
+    Passed("ttl_seconds", "", None, "ttl", Kind::Unset),
     Passed("universal_max_read_amp", "-1", UNIVERSAL, "max_read_amp", Kind::Text),
     Passed("compression_max_dict_buffer_bytes", "0", CODEC, "max_dict_buffer_bytes", Kind::Text),
     Passed("compression_use_zstd_dict_trainer", "1", CODEC, "use_zstd_dict_trainer", Kind::Switch),
     Passed("blob_compaction_readahead_size", "0", None, "blob_compaction_readahead_size", Kind::Text),
     Passed("prepopulate_blob_cache", "0", None, "prepopulate_blob_cache", Kind::Named(PREPOPULATE)),
-    Passed("format_version", "", TABLE, "format_version", Kind::Text),
+    Passed("format_version", "", TABLE, "format_version", Kind::Unset),
     Passed("enable_index_compression", "1", TABLE, "enable_index_compression", Kind::Switch),
     Passed("verify_compression", "0", TABLE, "verify_compression", Kind::Switch),
     Passed("read_amp_bytes_per_bit", "0", TABLE, "read_amp_bytes_per_bit", Kind::Text),
@@ -188,47 +191,66 @@ pub(super) const PASSED: &[Passed] = &[
     Passed("separate_key_value_in_data_block", "0", TABLE, "separate_key_value_in_data_block", Kind::Switch),
 ];
 
-/// The options that `values`, one for each of [`PASSED`], stand for.
+/// Flags at whose default RocksDB's tool sets the option, where the library itself has another value.
+const ALWAYS: &[&str] = &["delayed_write_rate"];
+
+/// Options of the engine that flags stand for, as text.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Options {
+    /// Those that the engine must know.
+    pub text: String,
+    /// Those that it may not know, each by itself.
+    pub wanted: Vec<String>,
+}
+
+/// The options that `values`, one for each of [`PASSED`] that was given, stand for.
 ///
 /// # Errors
 /// One sentence that names the flag.
-pub(super) fn text(values: &[String]) -> Result<String, String> {
+pub(super) fn options(values: &[Option<String>]) -> Result<Options, String> {
     let mut groups: Vec<(Option<&str>, Vec<String>)> = Vec::new();
-    for (Passed(flag, default, group, option, kind), value) in PASSED.iter().zip(values) {
-        let value = match kind {
-            Kind::Text => value.clone(),
-            Kind::Switch => super::flags::is_on(value).to_string(),
-            Kind::Named(names) => {
-                let number = value.parse::<usize>().ok().and_then(|number| names.get(number));
-                let known = || format!("--{flag}={value}: use 0 to {}", names.len() - 1);
-                (*number.ok_or_else(known)?).to_string()
+    let mut wanted = Vec::new();
+    for (flag, value) in PASSED.iter().zip(values) {
+        let Passed(name, default, group, option, kind) = *flag;
+        let value = match value {
+            Some(value) => said(flag, value)?,
+            None if ALWAYS.contains(&name) => default.to_string(),
+            None => continue,
+        };
+        let text = format!("{option}={value}");
+        if value != said(flag, default).expect("defaults are values") {
+            match groups.iter_mut().find(|(name, _)| *name == group) {
+                Some((_, options)) => options.push(text),
+                None => groups.push((group, vec![text])),
             }
-            Kind::Either(off, on) => if super::flags::is_on(value) { on } else { off }.to_string(),
-            Kind::Codec => codec_option(value)
-                .ok_or_else(|| format!("--{flag}={value}: use none, snappy, zlib, lz4, lz4hc or zstd"))?
-                .to_string(),
-        };
-        let usual = match kind {
-            Kind::Text => (*default).to_string(),
-            Kind::Switch => super::flags::is_on(default).to_string(),
-            Kind::Either(off, on) => if super::flags::is_on(default) { on } else { off }.to_string(),
-            Kind::Codec => codec_option(default).expect("defaults are codecs").to_string(),
-            Kind::Named(names) => names[default.parse::<usize>().expect("defaults are numbers")].to_string(),
-        };
-        if value == usual {
-            continue;
-        }
-        let said = format!("{option}={value}");
-        match groups.iter_mut().find(|(name, _)| name == group) {
-            Some((_, options)) => options.push(said),
-            None => groups.push((*group, vec![said])),
+        } else if !matches!(kind, Kind::Unset) {
+            wanted.push(within(group, &text));
         }
     }
-    let words = groups.into_iter().map(|(group, options)| match group {
-        None => options.join(";"),
-        Some(group) => format!("{group}={{{}}}", options.join(";")),
-    });
-    Ok(words.collect::<Vec<_>>().join(";"))
+    let words = groups.into_iter().map(|(group, options)| within(group, &options.join(";")));
+    Ok(Options { text: words.collect::<Vec<_>>().join(";"), wanted })
+}
+
+/// Options as text, within the braces of their group.
+fn within(group: Option<&str>, options: &str) -> String {
+    group.map_or_else(|| options.to_string(), |group| format!("{group}={{{options}}}"))
+}
+
+/// A flag's value in the words of options.
+fn said(Passed(flag, _, _, _, kind): &Passed, value: &str) -> Result<String, String> {
+    Ok(match kind {
+        Kind::Text | Kind::Unset => value.to_string(),
+        Kind::Switch => super::flags::is_on(value).to_string(),
+        Kind::Named(names) => {
+            let number = value.parse::<usize>().ok().and_then(|number| names.get(number));
+            let known = || format!("--{flag}={value}: use 0 to {}", names.len() - 1);
+            (*number.ok_or_else(known)?).to_string()
+        }
+        Kind::Either(off, on) => if super::flags::is_on(value) { on } else { off }.to_string(),
+        Kind::Codec => codec_option(value)
+            .ok_or_else(|| format!("--{flag}={value}: use none, snappy, zlib, lz4, lz4hc or zstd"))?
+            .to_string(),
+    })
 }
 
 /// The codec `name` of the tool in the words of options.

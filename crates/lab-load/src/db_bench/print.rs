@@ -91,7 +91,7 @@ pub(super) fn print_result(name: &str, step: &Step, result: &StepResult, histogr
         println!("{name}: {rows} rows were scanned beside, and are not counted");
     }
     if let Some(open) = &result.open {
-        print_open_loop(name, open, result.ops);
+        println!("{}", open_loop(name, open));
     }
     // A step that brings the tree into shape is no operation.
     if !histogram || step.kind.is_upkeep() {
@@ -177,13 +177,14 @@ fn what(step: &Step) -> &'static str {
     }
 }
 
-fn print_open_loop(name: &str, open: &OpenLoopResult, ops: u64) {
+/// Response times in one line. Operations that are due are calls, of which one of multireadrandom looks up several keys.
+fn open_loop(name: &str, open: &OpenLoopResult) -> String {
     let [p50, p99, p999, p9999, max] = open.percentiles;
-    println!(
+    format!(
         "{name:<12} : response time at {:.0} ops/sec due: P50: {p50:.2} P99: {p99:.2} P99.9: {p999:.2} \
-         P99.99: {p9999:.2} Max: {max:.0} micros; {} of {ops} started late, {} never",
-        open.rate, open.late, open.unserved
-    );
+         P99.99: {p9999:.2} Max: {max:.0} micros; {} of {} started late, {} never",
+        open.rate, open.late, open.served, open.unserved
+    )
 }
 
 fn print_histogram(title: &str, samples: &Histogram<u64>) {
@@ -215,6 +216,14 @@ fn print_histogram(title: &str, samples: &Histogram<u64>) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn of_an_open_loop_the_calls_that_were_late_are_of_all_calls() {
+        let open =
+            OpenLoopResult { rate: 50.0, percentiles: [1.0; 5], late: 7, unserved: 2, served: 100, due: 102 };
+        let line = open_loop("multireadrandom", &open);
+        assert!(line.ends_with("; 7 of 100 started late, 2 never"), "{line}");
+    }
 
     #[test]
     fn counts_are_told_in_the_words_of_rocksdbs_tool() {

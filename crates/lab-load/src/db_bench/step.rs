@@ -61,9 +61,11 @@ pub(super) fn step_of(name: &str, flags: &Flags, seed: u64) -> Result<Step, Stri
     if merging && flags.text("merge_operator").is_empty() {
         return Err(format!("{name} needs --merge_operator, such as put"));
     }
+    let num = flags.number("num")?.max(1.0) as u64;
     let num = match flags.number("merge_keys")? {
         keys if merging && !while_writing && keys >= 1.0 => keys as u64,
-        _ => flags.number("num")?.max(1.0) as u64,
+        _ if name == "fillsync" => fewer(num),
+        _ => num,
     };
     let batch_size = if name == "fillbatch" { 1000 } else { flags.number("batch_size")?.max(1.0) as u32 };
     let ops = operations(kind, name, flags)?.map(|ops| whole_batches(kind, ops, batch_size));
@@ -143,7 +145,6 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
     let written = || if writes >= 1.0 { writes as u64 } else { num };
     Ok(match kind {
         StepKind::FillSeq | StepKind::FillUniqueRandom => Some(written()),
-        StepKind::FillRandom if name == "fillsync" => Some((written() / 1000).max(1)),
         StepKind::ReadSeq | StepKind::VerifyChecksums => Some(1),
         StepKind::ReadRows | StepKind::ReadReverse => Some(rows(name, flags)?),
         // Of RocksDB's flags deletes is missing, so num it is.
@@ -151,16 +152,23 @@ fn operations(kind: StepKind, name: &str, flags: &Flags) -> Result<Option<u64>, 
         kind if kind.is_upkeep() => Some(1),
         _ if duration > 0.0 => None,
         StepKind::Delete => Some(num),
+        StepKind::FillRandom if name == "fillsync" && (0.0..1.0).contains(&writes) => Some(fewer(num)),
         StepKind::FillRandom | StepKind::Overwrite | StepKind::OverwriteAndWait => Some(written()),
         // Steps that read and write go by the larger of the two counts.
         StepKind::Update
         | StepKind::Append
         | StepKind::Merge
         | StepKind::ReadOrMerge
-        | StepKind::ReadOrWrite => Some(count(reads.max(writes))),
+        | StepKind::ReadOrWrite
+        | StepKind::RandomTransaction => Some(count(reads.max(writes))),
         _ if name == "readrandomsmall" => Some(count(reads) / 1000),
         _ => Some(count(reads)),
     })
+}
+
+/// The keys of fillsync, of which RocksDB's tool has fewer.
+fn fewer(num: u64) -> u64 {
+    (num / 1000).max(1)
 }
 
 /// Of `ops` asked for, those that are done: a batch that would go beyond them is not begun, as in RocksDB's tool.
@@ -283,7 +291,9 @@ mod tests {
         // The value of a negated flag is not looked at, and the last word about a flag counts.
         assert_eq!(on("--noprogress_reports=1", "progress_reports"), Ok(false));
         assert_eq!(on("--nosync --sync", "sync"), Ok(true));
-        let passed = |text: &str| Flags::parse(&arguments(text)).and_then(|flags| flags.passed());
+        let passed = |text: &str| {
+            Flags::parse(&arguments(text)).and_then(|flags| flags.passed()).map(|options| options.text)
+        };
         assert_eq!(passed("--block_align=Y").unwrap(), "block_based_table_factory={block_align=true}");
         assert_eq!(passed("--noparanoid_checks").unwrap(), "paranoid_checks=false");
         assert!(passed("--nostatistics --notransaction_db").is_ok(), "those that change nothing, too");
@@ -329,8 +339,20 @@ mod tests {
         assert_eq!(step("readrandomwriterandom", "--num=7 --reads=3 --writes=9").ops, Some(9));
         let beside_scan = step("readwhilescanning", "--num=7 --reads=3 --threads=2");
         assert_eq!((beside_scan.ops, beside_scan.threads, beside_scan.threads_beside()), (Some(3), 2, 1));
-        let sync = step("fillsync", "--num=5000");
-        assert_eq!((sync.durability, sync.ops), (Durability::Sync, Some(5)));
+        // It has fewer keys, not fewer writes, and ends with the time.
+        let sync = |text: &str| {
+            let step = step("fillsync", text);
+            assert_eq!(step.durability, Durability::Sync);
+            (step.num, step.ops)
+        };
+        assert_eq!(sync("--num=5000"), (5, Some(5000)));
+        assert_eq!(sync("--num=5000 --duration=60"), (5, None));
+        assert_eq!(
+            (sync("--num=5000 --writes=70"), sync("--num=5000 --writes=0")),
+            ((5, Some(70)), (5, Some(5)))
+        );
+        assert_eq!(step("randomtransaction", "--num=7 --writes=3").ops, Some(3));
+        assert_eq!(step("randomtransaction", "--num=7 --writes=3 --reads=5").ops, Some(5));
     }
 
     #[test]
@@ -405,8 +427,9 @@ mod tests {
     }
 
     #[test]
-    fn options_of_the_engine_are_passed_on_unless_they_are_the_default() {
-        let passed = |text: &str| Flags::parse(&arguments(text)).unwrap().passed();
+    fn options_of_the_engine_are_passed_on() {
+        let options = |text: &str| Flags::parse(&arguments(text)).unwrap().passed();
+        let passed = |text: &str| options(text).map(|options| options.text);
         assert_eq!(passed("--subcompactions=1 --compaction_style=0 --open_files=-1").unwrap(), "");
         let universal = "--compaction_style=1 --universal_size_ratio=10 --subcompactions=4 \
                          --universal_allow_trivial_move=1 --disable_auto_compactions=true";
@@ -419,6 +442,36 @@ mod tests {
         assert!(passed("--compaction_style=9").unwrap_err().contains("0 to 2"));
         let error = Flags::parse(&arguments("--subcompaction=5")).err().unwrap();
         assert!(error.contains("--subcompactions"), "{error}");
+    }
+
+    #[test]
+    fn a_default_is_said_if_it_was_given_and_the_library_knows_it() {
+        let options = |text: &str| Flags::parse(&arguments(text)).unwrap().passed().unwrap();
+        // RocksDB's tool sets this one always; a library by itself has another value.
+        let rate = "delayed_write_rate=8388608".to_string();
+        let unsaid = options("");
+        assert_eq!((unsaid.text.as_str(), &unsaid.wanted), ("", &vec![rate.clone()]));
+        assert_eq!(options("--delayed_write_rate=8388608").wanted, [rate]);
+        let other = options("--delayed_write_rate=5");
+        assert_eq!((other.text.as_str(), other.wanted.len()), ("delayed_write_rate=5", 0));
+        let given = options("--bytes_per_sync=1048576 --checksum_type=4 --compaction_readahead_size=2097152");
+        for said in [
+            "bytes_per_sync=1048576",
+            "block_based_table_factory={checksum=kXXH3}",
+            "compaction_readahead_size=2097152",
+        ] {
+            assert!(given.wanted.iter().any(|wanted| wanted == said), "{given:?}");
+        }
+        assert_eq!(given.text, "");
+        // These leave the option alone in RocksDB's tool.
+        assert_eq!(options("--universal_size_ratio=0 --ttl_seconds= --wal_dir="), unsaid);
+    }
+
+    #[test]
+    fn blobs_are_compressed_only_if_that_is_asked_for() {
+        let text = |text: &str| Flags::parse(&arguments(text)).unwrap().passed().unwrap().text;
+        assert_eq!(text("--blob_compression_type=snappy"), "blob_compression_type=kSnappyCompression");
+        assert_eq!(text("--blob_compression_type=none"), "");
     }
 
     #[test]

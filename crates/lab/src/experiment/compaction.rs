@@ -152,6 +152,7 @@ pub fn open_options(kind: WorkloadKind, sizes: &Sizes, config: &Config) -> OpenO
         max_background_jobs: config.background_jobs.unwrap_or(sizes.background_jobs),
         compression,
         direct_io,
+        direct_writes: None,
         vector_memtable: false,
         lru_cache: false,
         merge_operator: String::new(),

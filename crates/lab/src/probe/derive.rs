@@ -258,8 +258,8 @@ pub fn derive(
     if let Some(open) = &result.open {
         let names = ["response_p50", "response_p99", "response_p99.9", "response_p99.99", "response_max"];
         names.into_iter().zip(open.percentiles).for_each(|(name, value)| set(name, value));
-        // Where nothing was due nothing was late.
-        set("late", (open.late + open.unserved) as f64 / (open.served + open.unserved).max(1) as f64);
+        // Where nothing was due nothing was late. Those that were passed over never started, too.
+        set("late", (open.late + open.due - open.served) as f64 / open.due.max(1) as f64);
         set("rate_kept", if open.due == 0 { 1.0 } else { open.served as f64 / open.due as f64 });
     }
     let megabytes = f64::from(1 << 20);
@@ -482,6 +482,7 @@ fn variation(per_second: &[u64]) -> f64 {
 mod tests {
     use super::*;
     use crate::probe::{SERIES, series_index, sources};
+    use outcrop_lab_load::steps::OpenLoopResult;
     use outcrop_lab_sql::insert_benchmark::{Phase, Queries, run::InsertStep};
     use outcrop_lab_sql::{Load, SqlStep};
 
@@ -582,6 +583,20 @@ mod tests {
         assert_eq!((metrics["longest_op"], metrics["slow_seconds"]), (3.5, 1.0));
         result.longest_per_second.clear();
         assert!(!of(&result).contains_key("slow_seconds") && !of(&result).contains_key("longest_op"));
+    }
+
+    #[test]
+    fn operations_that_were_due_and_never_started_are_late() {
+        let (step, mut result) = crate::testing::step_and_result("readrandom", 1000, 2.0);
+        // A thousand operations at half the rate that was asked for: as many were due by the end.
+        let percentiles = [1.0; 5];
+        let mut late = |late: u64, unserved: u64, served: u64, due: u64| {
+            result.open = Some(OpenLoopResult { rate: 1.0, percentiles, late, unserved, served, due });
+            let edge = reading(0.0, &[]);
+            derive(&step, &result, &edge, &edge, 0.0)["late"]
+        };
+        assert_eq!(late(900, 0, 1000, 2000), 0.95);
+        assert_eq!((late(100, 50, 950, 1000), late(0, 0, 0, 0)), (0.15, 0.0));
     }
 
     #[test]
