@@ -87,8 +87,11 @@ pub struct MetricTable {
     pub name: String,
     /// Unit.
     pub unit: String,
-    /// The base that the numbers are ratios to, where the files have only ratios.
+    /// The base that the numbers are ratios to, where the files have only ratios; all of them, if there are several.
     pub relative_to: Option<String>,
+    /// Of ratios to several bases, that of each target of the group; empty if there is one at most.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub bases: Vec<Option<String>>,
     /// For each step, the number of each target.
     pub values: Vec<Vec<Option<f64>>>,
 }
@@ -98,6 +101,14 @@ impl MetricTable {
     pub fn unit_of(&self, step: &str) -> &str {
         let is_rate = self.relative_to.is_none() && self.name.split(", ").any(|name| name == "qps");
         if is_rate && is_scan(step) { KROWS } else { &self.unit }
+    }
+
+    /// The base that a target's numbers are ratios to, where the files have only ratios.
+    pub fn base_of(&self, target: usize) -> Option<&str> {
+        match self.bases.get(target) {
+            Some(own) => own.as_deref(),
+            None => self.relative_to.as_deref(),
+        }
     }
 
     /// A target's number over that of `base`; the number itself where the files have only ratios.
@@ -300,10 +311,15 @@ fn group(title: &str, rows: &[Row], base: Option<&str>) -> Option<Group> {
                 value.copied().filter(|value| value.is_finite())
             };
             let of_step = |step| targets.iter().map(|target| number(step, target)).collect();
+            let base = |target: &ArchiveTarget| {
+                pivot.bases.get(&Text::from(target.name.as_str())).map(ToString::to_string)
+            };
+            let several = pivot.base_names().len() > 1;
             MetricTable {
                 name: name.to_string(),
                 unit: unit.to_string(),
-                relative_to: pivot.relative_to.as_ref().map(ToString::to_string),
+                relative_to: pivot.said_bases(),
+                bases: targets.iter().filter(|_| several).map(base).collect(),
                 values: steps.iter().map(of_step).collect(),
             }
         })
@@ -373,6 +389,7 @@ mod tests {
             name: name.to_string(),
             unit: "1/s".to_string(),
             relative_to: None,
+            bases: Vec::new(),
             values: values.map(|row| row.map(Some).to_vec()).to_vec(),
         };
         let mut group = Group {

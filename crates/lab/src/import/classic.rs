@@ -90,8 +90,8 @@ pub(super) struct Cell {
 
 /// A table, ready to be laid out.
 pub(super) struct Table {
-    /// Name of the base where no column shows it.
-    pub outside_base: Option<Text>,
+    /// Bases with the targets that are relative to each, of ratios whose base no column shows, or that have several.
+    pub bases: Vec<(Text, Vec<Text>)>,
     /// The columns.
     pub targets: Vec<Arc<Target>>,
     /// Step and cells of each line.
@@ -105,8 +105,8 @@ pub(super) struct Pivot {
     pub targets: Vec<Arc<Target>>,
     pub steps: Vec<Text>,
     pub values: HashMap<(Text, Text), f64>,
-    /// The target that the numbers are ratios to; `None` for absolute numbers.
-    pub relative_to: Option<Text>,
+    /// The target that each target's numbers are ratios to; empty for absolute numbers.
+    pub bases: HashMap<Text, Text>,
 }
 
 impl Pivot {
@@ -115,7 +115,7 @@ impl Pivot {
         let of_metric = || rows.iter().filter(|row| &*row.metric == metric && !only_prepares(&row.step));
         let absolute = of_metric().any(|row| row.relative_to.is_none());
         let mut pivot =
-            Pivot { targets: Vec::new(), steps: Vec::new(), values: HashMap::new(), relative_to: None };
+            Pivot { targets: Vec::new(), steps: Vec::new(), values: HashMap::new(), bases: HashMap::new() };
         for row in of_metric().filter(|row| row.relative_to.is_none() == absolute) {
             let Some(value) = row.number() else { continue };
             if !pivot.targets.iter().any(|target| target.name == row.target.name) {
@@ -124,10 +124,36 @@ impl Pivot {
             if !pivot.steps.contains(&row.step) {
                 pivot.steps.push(row.step.clone());
             }
-            pivot.relative_to.clone_from(&row.relative_to);
+            if let Some(base) = &row.relative_to {
+                pivot.bases.entry(row.target.name.clone()).or_insert_with(|| base.clone());
+            }
             pivot.values.entry((row.step.clone(), row.target.name.clone())).or_insert(value);
         }
         pivot
+    }
+
+    /// Whether the numbers are ratios.
+    fn is_relative(&self) -> bool {
+        !self.bases.is_empty()
+    }
+
+    /// The bases of ratios, each with its targets, in the order of the targets.
+    pub fn base_names(&self) -> Vec<(Text, Vec<Text>)> {
+        let mut names: Vec<(Text, Vec<Text>)> = Vec::new();
+        for target in &self.targets {
+            let Some(base) = self.bases.get(&target.name) else { continue };
+            match names.iter_mut().find(|(known, _)| known == base) {
+                Some((_, targets)) => targets.push(target.name.clone()),
+                None => names.push((base.clone(), vec![target.name.clone()])),
+            }
+        }
+        names
+    }
+
+    /// The bases of ratios in words; `None` for absolute numbers.
+    pub fn said_bases(&self) -> Option<String> {
+        let names: Vec<String> = self.base_names().iter().map(|(base, _)| base.to_string()).collect();
+        (!names.is_empty()).then(|| names.join(" and "))
     }
 
     /// Name of the target to divide by.
@@ -135,7 +161,7 @@ impl Pivot {
         let metric = &request.metric;
         let first = self.targets.first().ok_or_else(|| format!("no numbers of the metric {metric}"))?;
         let is = |target: &&Arc<Target>, name: &str| &*target.name == name || &*target.version == name;
-        match (&request.base, &self.relative_to) {
+        match (&request.base, self.said_bases()) {
             (_, Some(_)) if request.view == View::PageAbsolute => {
                 Err(format!("{metric} is given as ratios only"))
             }
@@ -161,7 +187,7 @@ impl Table {
         let pivot = Pivot::of(rows, &request.metric);
         let base = pivot.base(request)?;
         let relative = request.view != View::PageAbsolute;
-        let divisor = Some(&base).filter(|_| relative && pivot.relative_to.is_none());
+        let divisor = Some(&base).filter(|_| relative && !pivot.is_relative());
         let lines = pivot.steps.iter().map(|step| {
             let numbers = pivot.line(step, divisor);
             let colours = colours(rows, &pivot, step, &numbers, &base, request);
@@ -171,8 +197,11 @@ impl Table {
         });
         let lines = lines.collect();
         let shown = |base: &Text| pivot.targets.iter().any(|target| target.name == *base);
-        let outside_base = pivot.relative_to.clone().filter(|base| !shown(base));
-        Ok(Table { outside_base, lines, relative, targets: pivot.targets })
+        let bases = match pivot.base_names() {
+            names if matches!(&names[..], [(base, _)] if shown(base)) => Vec::new(),
+            names => names,
+        };
+        Ok(Table { bases, lines, relative, targets: pivot.targets })
     }
 }
 
@@ -195,7 +224,7 @@ fn colours(
         View::Page => {
             let mut colours = by_ratio(page_colour);
             for (colour, target) in colours.iter_mut().zip(&pivot.targets) {
-                if target.name == *base && pivot.relative_to.is_none() {
+                if target.name == *base && !pivot.is_relative() {
                     *colour = Colour::Plain;
                 }
             }

@@ -10,6 +10,7 @@
 //! `rate_p50_floor` and `rate_p99_floor`.
 
 use super::model::{Target, Text, number};
+use super::names::Names;
 use super::repair::Repair;
 use super::sink::{CellOrigin, Sink};
 use super::source::Source;
@@ -92,11 +93,13 @@ pub(super) fn parse_metrics(source: &Source, sink: &mut Sink) {
         return sink.reject(0, format!("{sibling} beside it does not name the bases of {want} groups"));
     }
     let rows = all.groups.iter().map(Vec::len).sum();
+    let mut names = Names::default();
     for (group, lines) in all.groups.iter().enumerate() {
         for (index, MetricLine { line, cells, tag }) in lines.iter().enumerate() {
             let Some(cells) = cells else { continue };
             let step = step(source, index, rows);
-            let place = CellOrigin { target: Arc::new(tagged(tag)), step, line: *line };
+            let target = names.unique(&step, tagged(tag), *line, sink);
+            let place = CellOrigin { target, step, line: *line };
             for (column, cell) in all.header.iter().zip(cells).filter(|(column, _)| **column != "tag") {
                 let (name, unit) = metric(column);
                 match (number(cell), bases.get(group)) {

@@ -67,8 +67,16 @@ impl Table {
 
     fn legend(&self, heads: &[String]) -> String {
         let mut text = String::new();
-        if let Some(base) = &self.outside_base {
-            text.push_str(&format!("relative to: {base}\n"));
+        match &self.bases[..] {
+            [] => {}
+            [(base, _)] => text.push_str(&format!("relative to: {base}\n")),
+            several => {
+                for (base, targets) in several {
+                    let names: Vec<String> = targets.iter().map(ToString::to_string).collect();
+                    text.push_str(&wrap(&format!("relative to {base}: {}", names.join(", ")), "", "  "));
+                    text.push('\n');
+                }
+            }
         }
         let width = heads.iter().map(|head| head.chars().count()).max().unwrap_or(0);
         for (head, target) in heads.iter().zip(&self.targets) {

@@ -45,6 +45,7 @@ pub use format::Format;
 pub use model::{Reject, Row, Series, Target, Text, Value};
 pub use repair::{Effect, Repair, Repaired};
 pub use report::{FileSummary, Report};
+pub(crate) use summary_line::OWN_START;
 pub use tails::{RateChange, Standstill, TailChange};
 pub(crate) use target::version_numbers;
 

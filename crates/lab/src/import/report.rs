@@ -57,24 +57,39 @@ impl FileSummary {
 }
 
 impl Report {
-    /// Gives targets of db_bench's files that recur in a step of a table names of their own: files of one directory, and of
-    /// directories side by side, may be of the same version.
+    /// Gives targets of files of one target each that recur in a step of a table names of their own: files of one directory, and of
+    /// directories side by side, may be of the same version, and those of one server of several numbers of clients.
     pub(super) fn tell_repeated_targets_apart(&mut self) {
-        let mut used: HashSet<(String, Text, Text)> = HashSet::new();
+        let mut used: HashSet<(String, Text, Text, Text)> = HashSet::new();
         let (mut rows, mut series) = (self.rows.as_mut_slice(), self.series.as_mut_slice());
         for file in &self.files {
             let (of_file, other_rows) = rows.split_at_mut(file.rows);
             let (series_of_file, other_series) = series.split_at_mut(file.series);
             (rows, series) = (other_rows, other_series);
-            if !matches!(file.format, Format::DbBenchLog | Format::DbBenchTimes | Format::DbBenchRates) {
+            if !file.format.has_one_target() {
                 continue;
             }
             let table = file.table();
+            // One target's results of sysbench are files of a number each.
+            let by_metric = file.format == Format::SysbenchResult;
+            let kind = |row: &Row| if by_metric { row.metric.clone() } else { Text::default() };
+            let mut kinds: HashMap<(Text, Text), HashSet<Text>> = HashMap::new();
+            for row in of_file.iter() {
+                kinds.entry((row.step.clone(), row.target.name.clone())).or_default().insert(kind(row));
+            }
             let mut renamed: HashMap<(Text, Text), Arc<Target>> = HashMap::new();
             for row in of_file {
                 let cell = (row.step.clone(), row.target.name.clone());
                 if !renamed.contains_key(&cell) {
-                    let is_new = |name: &Text| used.insert((table.clone(), cell.0.clone(), name.clone()));
+                    let is_new = |name: &Text| {
+                        let of = |kind: &Text| (table.clone(), cell.0.clone(), name.clone(), kind.clone());
+                        let own: Vec<_> = kinds[&cell].iter().map(of).collect();
+                        let is_new = own.iter().all(|cell| !used.contains(cell));
+                        if is_new {
+                            used.extend(own);
+                        }
+                        is_new
+                    };
                     let target = with_new_name(&row.target, is_new);
                     if target.name != cell.1 {
                         let (repair, line) = (Repair::RepeatedTarget, row.line);

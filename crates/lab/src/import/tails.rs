@@ -23,7 +23,7 @@ use outcrop_lab_stats::stalls::{compare_relative_spread, compare_tails, find_sta
 use serde::{Deserialize, Serialize};
 
 /// Metrics that hold the longest operation of a step.
-const TAILS: [&str; 3] = ["pmax", "rtmax", "maxop"];
+const TAILS: [&str; 3] = ["pmax", "rt_max", "maxop"];
 /// Metrics that hold the rate of a step.
 const RATES: [&str; 3] = ["ops_sec", "qps", "ips"];
 /// Smallest change of a tail that matters, as a factor.
@@ -242,6 +242,7 @@ fn seconds(value: f64) -> String {
 
 #[cfg(test)]
 mod tests {
+    use super::super::archive::{ArchiveTarget, MetricTable};
     use super::*;
 
     fn found(p_value: f64) -> TailChange {
@@ -258,6 +259,40 @@ mod tests {
             word: Word::Improvement,
             rates: None,
         }
+    }
+
+    #[test]
+    fn longest_responses_of_sysbench_are_searched() {
+        let of = |values: [f64; 8]| {
+            let target = |minor: usize| ArchiveTarget {
+                name: format!("x.my80{minor}"),
+                engine: "mysql".to_string(),
+                version: format!("8.0.{minor}"),
+                build: String::new(),
+                configuration: String::new(),
+            };
+            let metric = MetricTable {
+                name: "rt_max".to_string(),
+                unit: "ms".to_string(),
+                relative_to: None,
+                bases: Vec::new(),
+                values: vec![values.map(Some).to_vec()],
+            };
+            let group = Group {
+                title: "t".to_string(),
+                targets: (30..38).map(target).collect(),
+                steps: vec!["update-index_range=100".to_string()],
+                base: 0,
+                metrics: vec![metric],
+            };
+            tail_changes(&[group]).remove(0)
+        };
+        let found = of([50.0, 52.0, 49.0, 51.0, 5000.0, 5200.0, 4900.0, 5100.0]);
+        assert_eq!(found.len(), 1, "{found:?}");
+        assert_eq!((found[0].metric.as_str(), found[0].word), ("rt_max", Word::Regression));
+        assert_eq!(found[0].after, ("8.0.34".to_string(), 4));
+        // Half a second more is less than twice: nothing is said to have changed, nor that nothing did.
+        assert!(of([1000.0, 1010.0, 990.0, 1005.0, 1500.0, 1510.0, 1490.0, 1505.0]).is_empty());
     }
 
     #[test]

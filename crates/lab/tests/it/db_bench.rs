@@ -95,6 +95,29 @@ fn write_amplification_counts_flushes_once_where_the_file_tells() {
 }
 
 #[test]
+fn a_file_that_the_lab_wrote_itself_has_no_defects_of_others() {
+    let temp = tempfile::tempdir().unwrap();
+    let columns = outcrop_lab::report::summary_line::COLUMNS;
+    let line = |version: &str| {
+        columns.map(|column| match column {
+            "test" => "readrandom".to_string(),
+            "version" => version.to_string(),
+            "date" | "job_id" | "githash" => "x".to_string(),
+            "lsm_sz" | "blob_sz" => "5MB".to_string(),
+            _ => "1.5".to_string(),
+        })
+    };
+    let lines =
+        [columns.map(str::to_string), line("outcrop"), line("rocksdb@11.8.1")].map(|line| line.join("\t"));
+    let file = temp.path().join("summary.tsv");
+    std::fs::write(&file, format!("# targets:\n# outcrop\n# rocksdb@11.8.1\n{}\n", lines.join("\n")))
+        .unwrap();
+    let report = import(&file);
+    assert_eq!(number(&report, "summary.tsv", "readrandom", "outcrop", "w_amp"), 1.5);
+    assert!(report.repairs.is_empty() && report.rejects.is_empty(), "{:?}", report.repairs);
+}
+
+#[test]
 fn whole_files_are_labelled_once() {
     let report = fixtures("db_bench");
     assert_eq!(repaired(&report, "iobuf/summary.tsv", Repair::MeasuredOnce), [5]);

@@ -2,7 +2,9 @@
 
 use crate::imported::{fixtures, import, number, only, rejected, repaired, rows};
 use clap::Parser;
-use outcrop_lab::import::{Format, ImportArguments, Repair, run_command, run_to};
+use outcrop_lab::import::{
+    Archive, Classic, Format, ImportArguments, Output, Repair, View, classic, run_command, run_to,
+};
 use std::path::Path;
 
 #[test]
@@ -21,6 +23,76 @@ fn insert_benchmark_rows_have_a_base_in_each_group() {
     assert_eq!(number(&report, run, "l.x", "8.0", "ips"), 999.0);
     assert_eq!(number(&report, run, "qp1000", "20m.rx80", "qps"), 90.0);
     assert_eq!(repaired(&report, run, Repair::WholeSecondRates), [1]);
+}
+
+#[test]
+fn a_table_of_ratios_to_several_bases_says_which_target_has_which() {
+    let report = fixtures("insert");
+    let archive = Archive::of(&report, "t", None).unwrap();
+    let group = archive.groups.iter().find(|group| group.title.ends_with("rel.qr100")).unwrap();
+    let base = |name: &str| {
+        let target = group.targets.iter().position(|target| target.name == name).unwrap();
+        group.metric("ips").unwrap().base_of(target).map(str::to_string)
+    };
+    assert_eq!(base("my8022.cx6d").as_deref(), Some("my5649.cx6d"));
+    assert_eq!(base("pg131.cx5").as_deref(), Some("pg124.cx5"));
+    assert_eq!(group.metric("ips").unwrap().relative_to.as_deref(), Some("my5649.cx6d and pg124.cx5"));
+    let posts =
+        Classic { metric: "ips".into(), base: None, view: View::Posts, output: Output::Text, colours: false };
+    let rows: Vec<_> = report.rows.iter().filter(|row| row.file.ends_with("rel.qr100")).cloned().collect();
+    let text = classic(&rows, &posts).unwrap();
+    assert!(
+        text.starts_with(
+            "relative to my5649.cx6d: my5731.cx6d, my8022.cx6d\nrelative to pg124.cx5: pg131.cx5\n"
+        ),
+        "{text}"
+    );
+    let refused = classic(&rows, &Classic { base: Some("8.0.22".into()), ..posts }).unwrap_err();
+    assert_eq!(refused, "ips is given as ratios to my5649.cx6d and pg124.cx5 only");
+}
+
+#[test]
+fn files_of_several_numbers_of_clients_are_targets_of_their_own() {
+    let temp = tempfile::tempdir().unwrap();
+    let name = "x.my8044_rel_o2nofp.z12a_c8r32.pk1";
+    let from = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/import/sysbench").join(name);
+    let to = temp.path().join(name);
+    std::fs::create_dir(&to).unwrap();
+    for (file, clients) in
+        [("sb.met.scan.range100.pk1", [".dop1", ".dop40"]), ("sb.o.scan.range100.pk1", [".dop1", ".dop40"])]
+    {
+        for dop in clients {
+            std::fs::copy(from.join(format!("{file}.dop1")), to.join(format!("{file}{dop}"))).unwrap();
+        }
+    }
+    for file in ["sb.r.qps.update-index.range100.pk1", "sb.r.rt95.update-index.range100.pk1"] {
+        std::fs::copy(from.join(file), to.join(file)).unwrap();
+    }
+    let report = import(temp.path());
+    let second = format!("{name}#2");
+    for (file, metric) in
+        [("sb.met.scan.range100.pk1.dop40", "cs/o"), ("sb.o.scan.range100.pk1.dop40", "qps")]
+    {
+        let found = only(&report, file, "scan_range=100", name, metric);
+        assert_eq!(&*found.target.name, second, "{file}");
+        assert_eq!(repaired(&report, file, Repair::RepeatedTarget).len(), 1, "{file}");
+    }
+    // Files of one number each are of one target.
+    assert!(report.rows.iter().filter(|row| row.file.contains("sb.r.")).all(|row| *row.target.name == *name));
+}
+
+#[test]
+fn a_tag_that_recurs_in_a_file_of_metrics_is_kept_twice() {
+    let temp = tempfile::tempdir().unwrap();
+    let file = temp.path().join("mrg.qr100");
+    std::fs::write(&file, "ips\tqps\ttag\n100\t7000\tmy8022.cx6d\n90\t6000\tmy8022.cx6d\n").unwrap();
+    let report = import(&file);
+    let names: Vec<_> = rows(&report, "mrg.qr100", "qr100", "my8022", "qps")
+        .iter()
+        .map(|row| row.target.name.to_string())
+        .collect();
+    assert_eq!(names, ["my8022.cx6d", "my8022.cx6d#2"]);
+    assert_eq!(repaired(&report, "mrg.qr100", Repair::RepeatedTarget), [3]);
 }
 
 #[test]

@@ -75,8 +75,8 @@ fn index(archive: &Archive, names: &[String], changes: &[Vec<TailChange>]) -> Ma
         h2 { "Stalls" }
         @if found.is_empty() && archive.standstills.is_empty() {
             p {
-                "In no step that four versions or more have does the longest operation change by 100 ms or more, and there are no "
-                "rates by second to look at."
+                "In no step that four versions or more have was a change of the longest operation found, by a factor of two and 100 ms from one "
+                "stretch of versions to the next, and there are no rates by second to look at."
             }
         }
         @if !found.is_empty() { (stall_table(&found, Some(names))) }
@@ -168,7 +168,7 @@ fn short(name: &str) -> &str {
 pub(super) fn stall_table(changes: &[(usize, &TailChange)], names: Option<&[String]>) -> Markup {
     html! {
         p.small {
-            "Where the longest operation of a step changes by 100 ms or more from one stretch of versions to the next. One version beside one "
+            "Where the longest operation of a step was found to change by a factor of two and 100 ms from one stretch of versions to the next. One version beside one "
             "other says nothing; several before and several after do, by an exact rank test of the two stretches. Where one ends and the next begins "
             "was searched for, which cuts one of twenty histories without a change; p is corrected for all series of the archive. Means of "
             "throughput need not show such a change."
@@ -231,6 +231,7 @@ fn table_page(group: &Group, changes: &[TailChange], number: usize, names: &[Str
             @if Better::of(&main.name) == Better::Lower { ", turned around since less is better" } ". "
             a href=(format!("csv/table-{}.csv", number + 1)) { "CSV" }
         }
+        (bases(group, main))
         (grid(group, None, &|step, target| ratio_cell(main, step, target, group.base)))
         (super::archive_groups::table(group))
         (versions(group, main, &base))
@@ -238,6 +239,30 @@ fn table_page(group: &Group, changes: &[TailChange], number: usize, names: &[Str
         @for metric in SHOWN.iter().filter_map(|name| group.metric(name)).filter(|metric| metric.relative_to.is_none()) {
             h2 { (metric.name) @if !metric.unit.is_empty() { " [" (metric.unit) "]" } }
             (grid(group, Some(metric), &|step, target| value_cell(metric, step, target, group.base)))
+        }
+    }
+}
+
+/// Which targets are relative to which base, of ratios to several.
+fn bases(group: &Group, metric: &MetricTable) -> Markup {
+    let mut of_base: Vec<(&str, Vec<&str>)> = Vec::new();
+    for (target, base) in group.targets.iter().zip(&metric.bases) {
+        let Some(base) = base else { continue };
+        match of_base.iter_mut().find(|(known, _)| known == base) {
+            Some((_, targets)) => targets.push(short(&target.name)),
+            None => of_base.push((base, vec![short(&target.name)])),
+        }
+    }
+    html! {
+        @if !of_base.is_empty() {
+            p.small {
+                "Each ratio is to the base of its own group: "
+                @for (number, (base, targets)) in of_base.iter().enumerate() {
+                    @if number > 0 { "; " }
+                    (breakable_option(&targets.join(", "))) " to " (breakable_option(short(base)))
+                }
+                "."
+            }
         }
     }
 }
@@ -359,10 +384,10 @@ fn breakable_path(path: &str) -> Markup {
 fn csv(group: &Group) -> String {
     let mut text = String::from("metric,unit,step,target,version,value,ratio,relative_to\n");
     for metric in &group.metrics {
-        let base = metric.relative_to.as_deref().unwrap_or(&group.targets[group.base].name);
         for (step, name) in group.steps.iter().enumerate() {
             for (target, column) in group.targets.iter().enumerate() {
                 let Some(value) = metric.values[step][target] else { continue };
+                let base = metric.base_of(target).unwrap_or(&group.targets[group.base].name);
                 let ratio = metric
                     .ratio(step, target, group.base)
                     .map_or(String::new(), |ratio| format!("{ratio:.4}"));

@@ -83,7 +83,13 @@ mod tests {
             targets: vec![target("17.0"), target("18.0")],
             steps: steps.iter().map(|(name, _)| name.to_string()).collect(),
             base: 0,
-            metrics: vec![MetricTable { name: "qps".into(), unit: "1/s".into(), relative_to: None, values }],
+            metrics: vec![MetricTable {
+                name: "qps".into(),
+                unit: "1/s".into(),
+                relative_to: None,
+                bases: Vec::new(),
+                values,
+            }],
         }
     }
 

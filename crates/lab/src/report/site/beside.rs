@@ -173,7 +173,13 @@ pub(super) mod tests {
             configuration: String::new(),
         };
         let values = steps.iter().map(|_| vec![Some(1000.0), Some(1500.0)]).collect();
-        let metric = MetricTable { name: "ops_sec".into(), unit: "ops/s".into(), relative_to: None, values };
+        let metric = MetricTable {
+            name: "ops_sec".into(),
+            unit: "ops/s".into(),
+            relative_to: None,
+            bases: Vec::new(),
+            values,
+        };
         let group = Group {
             title: "byrx".to_string(),
             targets: vec![target("6.29.5"), target("10.8.3")],

@@ -2,6 +2,7 @@
 
 use super::Table;
 use crate::analysis::results::Results;
+use crate::import::OWN_START;
 use crate::report::summary_line::{COLUMNS, Measured, summary_line};
 use std::fmt::Write;
 
@@ -75,7 +76,7 @@ pub(super) fn seconds(results: &Results, step: &str) -> String {
 
 /// The 28 columns of RocksDB's benchmark scripts, a block of lines for each step.
 pub(super) fn summary(results: &Results) -> String {
-    let mut text = String::from("# targets:\n");
+    let mut text = format!("{OWN_START}\n");
     results.target_names().iter().for_each(|name| _ = writeln!(text, "# {name}"));
     for step in &results.steps {
         let _ = writeln!(text, "{}", COLUMNS.join("\t"));
