@@ -16,7 +16,7 @@ use serde::Serialize;
 use std::fmt::Write;
 
 /// The measures of stalls: metric, unit, and the least difference that matters.
-const MEASURES: [(&str, &str, f64); 3] =
+pub const MEASURES: [(&str, &str, f64); 3] =
     [("longest_gap", "ms", 100.0), ("slow_seconds", "s", 1.0), ("stalled_seconds", "s", 1.0)];
 
 /// Probability below which a difference is not attributed to chance.

@@ -11,7 +11,6 @@
 
 use crate::experiment::Experiment;
 use crate::experiment::compaction::open_options;
-use crate::experiment::steps::Sizes;
 use crate::planning::order;
 use crate::planning::plan::{Plan, block_orders, steps_on};
 use crate::report::text::{duration, thousands};
@@ -50,12 +49,17 @@ impl Scaled {
     /// One sentence for people.
     pub fn sentence(&self) -> String {
         let to = self.budget_seconds.map_or(String::new(), |s| format!(" to fit {}", duration(s as f64)));
-        if self.changes.is_empty() {
-            return format!("run as the file says; it ends after {}", to.trim_start_matches(" to fit "));
+        // More blocks, or fewer, are no other size.
+        if self.changes.iter().all(|change| change.starts_with(MOST)) {
+            let but = self.changes.first().map_or(String::new(), |change| format!(" but for {change}"));
+            return format!("run as the file says{but}; it ends after {}", to.trim_start_matches(" to fit "));
         }
         format!("scaled{to}: {}; results hold for this size only", self.changes.join(", "))
     }
 }
+
+/// The name of a change of the number of blocks that there may be.
+const MOST: &str = "blocks at most";
 
 /// Rounds below which no cell is ever decided.
 const LEAST_ROUNDS: usize = outcrop_lab_stats::verdict::MIN_PAIRS;
@@ -181,7 +185,7 @@ impl Scale {
         }
         plan.scaled = Some(Scaled {
             budget_seconds: self.budget,
-            changes: changes(plan, file, &original.sizes),
+            changes: changes(plan, file, &original),
             asked: self.clone(),
         });
         Ok(())
@@ -293,16 +297,17 @@ pub(crate) fn set_keys_of(plan: &mut Plan, experiment: &Experiment, keys: u64, m
     resize(plan, &other, machine);
 }
 
-fn changes(plan: &Plan, file: &Experiment, original: &Sizes) -> Vec<String> {
+fn changes(plan: &Plan, file: &Experiment, original: &Plan) -> Vec<String> {
     let mut changes = Vec::new();
     let mut note = |name: &str, from: String, to: String| {
         if from != to {
             changes.push(format!("{name} {from} -> {to}"));
         }
     };
-    note("seconds of a step", original.seconds.to_string(), plan.sizes.seconds.to_string());
-    note("keys", thousands(original.keys as f64), thousands(plan.sizes.keys as f64));
+    note("seconds of a step", original.sizes.seconds.to_string(), plan.sizes.seconds.to_string());
+    note("keys", thousands(original.sizes.keys as f64), thousands(plan.sizes.keys as f64));
     note("rounds", file.design.rounds.to_string(), plan.rounds.to_string());
+    note(MOST, original.blocks.len().to_string(), plan.blocks.len().to_string());
     changes
 }
 
@@ -395,6 +400,18 @@ mod tests {
         let plan = planned(&Scale { budget: Some(100_000), ..Scale::default() }).unwrap();
         assert_eq!((plan.sizes.seconds, plan.sizes.keys, plan.rounds), (30.0, 2_000_000, 6));
         assert_eq!(plan.scaled.unwrap().sentence(), "run as the file says; it ends after 27.8 h");
+    }
+
+    #[test]
+    fn more_blocks_than_the_file_has_are_noted() {
+        let mut file = experiment();
+        file.design.max_rounds = None;
+        let scale = Scale { budget: Some(100_000), ..Scale::default() };
+        let plan = plan_scaled(&file, 1, MACHINE, &scale).unwrap();
+        assert_eq!((plan.rounds, plan.blocks.len()), (6, 12));
+        let scaled = plan.scaled.unwrap();
+        let sentence = "run as the file says but for blocks at most 6 -> 12; it ends after 27.8 h";
+        assert_eq!(scaled.sentence(), sentence);
     }
 
     #[test]
