@@ -188,6 +188,12 @@ fn a_build_that_is_slower_on_everything_has_one_row_for_it() {
     assert!(offsets[0].is_none());
     assert_eq!(offsets[1].unwrap().word, Word::Regression);
     assert!(!offsets[2].unwrap().word.is_call(), "the twin");
+    // Of two targets that could be called the surer one is half as sure as alone, if the other is not called.
+    let q_values = [1, 2].map(|target| offsets[target].unwrap().q.unwrap());
+    let mut alone = Results::load(&store, 1).unwrap();
+    alone.measured.retain(|row| row.target != 2);
+    let alone = alone.offset(0)[1].unwrap().q.unwrap();
+    assert!(alone < q_values[0] && q_values[0] < q_values[1], "{alone}, {q_values:?}");
     let text = crate::report::show::compare(&results, 0, "ops_sec");
     assert!(text.contains("all steps") && text.contains("offset"), "{text}");
 }

@@ -256,7 +256,7 @@ mod tests {
     fn history_judges_one_pair_and_asks_more_of_a_call_where_equals_have_strayed() {
         let noise = |stray| {
             let known = KnownNoise { log_sd: 0.004, count: 60 };
-            Some(TestNoise { known, experiments: 6, stray })
+            Some(TestNoise { known, experiments: 6, whole: 6, stray })
         };
         let word = |ratios: &[f64], noise| {
             judge("ops_sec", Better::Higher, &[Question { noise, ..question(ratios) }])[0].unwrap().word

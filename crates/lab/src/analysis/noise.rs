@@ -40,6 +40,8 @@ pub struct TestNoise {
     pub known: KnownNoise,
     /// Experiments they come from.
     pub experiments: usize,
+    /// Those of them that were whole enough for a verdict.
+    pub whole: usize,
     /// The most that whole experiments strayed in 19 of 20 cases, a log ratio; `None` with too few of them.
     pub stray: Option<f64>,
 }
@@ -110,6 +112,7 @@ impl NoiseModel {
         (log_sd > 0.0).then(|| TestNoise {
             known: KnownNoise { log_sd, count: all.len() },
             experiments: experiments.len(),
+            whole: strays.len(),
             stray: floor.map(|floor| floor.p95),
         })
     }
@@ -277,9 +280,44 @@ mod tests {
     }
 
     #[test]
+    fn of_experiments_those_that_were_whole_are_told_to_have_strayed() {
+        let (_temp, mut store) = history(21, 0.2);
+        let mut noise = Noise::new(6);
+        for rounds in [1, 1, 1, 5] {
+            fake_record_on(&mut store, "one", rounds, &STEPS, 3, &mut |_| {
+                vec![("ops_sec", noise.around(1000.0, 0.2))]
+            });
+        }
+        let results = Results::load(&store, 25).unwrap();
+        let known = results.noise_of("readrandom", "ops_sec", 0).unwrap();
+        assert_eq!((known.experiments, known.whole), (24, 21));
+        let text = crate::report::show::compare(&results, 0, "ops_sec");
+        let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(words.contains("of 21 earlier experiments here one in twenty strayed as far"), "{text}");
+    }
+
+    #[test]
+    fn history_of_the_base_says_nothing_of_other_pairs() {
+        let (_temp, store) = history(21, 0.2);
+        let results = Results::load(&store, 21).unwrap();
+        // The base of the plan, and the base again.
+        let known = |base: usize| results.noise_of("readrandom", "ops_sec", base).is_some();
+        assert_eq!([known(0), known(1), known(2)], [true, false, true]);
+        let text = crate::report::show::compare(&results, 1, "ops_sec");
+        assert!(!text.contains("must exceed"), "{text}");
+        // One pair of one experiment: judged against the base, and not against another target.
+        let mut single = Results::load(&store, 21).unwrap();
+        single.measured.retain(|row| row.block == 0);
+        let has_interval = |base: usize, target: usize| {
+            single.table(base, "ops_sec")[1][target].as_ref().unwrap().verdict.unwrap().low.is_some()
+        };
+        assert_eq!((has_interval(0, 1), has_interval(1, 0)), (true, false));
+    }
+
+    #[test]
     fn an_experiment_is_judged_by_what_ended_before_it_began() {
         let (_temp, store) = history(7, 0.01);
-        let noise = |id| Results::load(&store, id).unwrap().noise_of("readrandom", "ops_sec");
+        let noise = |id| Results::load(&store, id).unwrap().noise_of("readrandom", "ops_sec", 0);
         assert_eq!(noise(1), None);
         let last = noise(7).unwrap();
         assert_eq!(
@@ -287,6 +325,6 @@ mod tests {
             (6, 30, None),
             "too few experiments for a margin"
         );
-        assert_eq!(Results::load(&store, 7).unwrap().noise_of("readrandom", "p99"), None);
+        assert_eq!(Results::load(&store, 7).unwrap().noise_of("readrandom", "p99", 0), None);
     }
 }

@@ -228,7 +228,7 @@ impl Results {
                         control: self.are_twins(column, base),
                         doubt: doubts[column],
                         delta: plan.delta,
-                        noise: self.noise_of(step, name),
+                        noise: self.noise_of(step, name, base),
                     });
                 }
                 let blocks = self.values(step, column, name).len();
@@ -260,10 +260,13 @@ impl Results {
         self.throughput(step).1.map_or(step.to_string(), |unit| format!("{step} [{unit}]"))
     }
 
-    /// The noise of a step in this machine's history; it is of throughput alone.
-    pub fn noise_of(&self, step: &str, metric: &str) -> Option<TestNoise> {
-        let planned = self.experiment.plan.steps.iter().find(|planned| planned.step.name == step)?;
-        if metric == "ops_sec" { self.noise.of(&self.experiment.plan, planned) } else { None }
+    /// The noise of a step in this machine's history, for ratios to `base`; it is of throughput alone, and of the engine that the
+    /// experiment has as its base.
+    pub fn noise_of(&self, step: &str, metric: &str, base: usize) -> Option<TestNoise> {
+        let plan = &self.experiment.plan;
+        let planned = plan.steps.iter().find(|planned| planned.step.name == step)?;
+        let is_base = base == plan.base || self.are_twins(base, plan.base);
+        if metric == "ops_sec" && is_base { self.noise.of(plan, planned) } else { None }
     }
 
     /// The difference that all steps of a target share against `base`: throughput that a whole session gains or
@@ -271,10 +274,15 @@ impl Results {
     /// steps.
     pub fn offset(&self, base: usize) -> Vec<Option<Verdict>> {
         let targets = 0..self.experiment.plan.targets.len();
-        targets.map(|target| if target == base { None } else { self.offset_of(target, base) }).collect()
+        let question = |target| if target == base { None } else { self.question_of_offset(target, base) };
+        let questions: Vec<Option<Question>> = targets.map(question).collect();
+        // All targets together: they are one row of a table.
+        let asked: Vec<Question> = questions.iter().flatten().cloned().collect();
+        let mut verdicts = judge::judge("offset", Better::Higher, &asked).into_iter();
+        questions.iter().map(|question| question.as_ref().and_then(|_| verdicts.next().flatten())).collect()
     }
 
-    fn offset_of(&self, target: usize, base: usize) -> Option<Verdict> {
+    fn question_of_offset(&self, target: usize, base: usize) -> Option<Question> {
         let compared = |step: &&String| self.is_comparable(step, target, base);
         let columns: Vec<_> = self
             .steps
@@ -299,15 +307,14 @@ impl Results {
             .map(|(ours, theirs)| blocks.iter().map(|block| ratio(ours, theirs, block)).collect())
             .collect();
         let offset = remove_session_offset(&table, &Settings::default()).ok()?;
-        let question = Question {
+        Some(Question {
             name: ("all steps".to_string(), self.experiment.plan.targets[target].name.clone()),
             pairs: offset.blocks.iter().map(|offset| (offset.exp(), 1.0)).collect(),
             control: self.are_twins(target, base),
             doubt: None,
             delta: self.experiment.plan.delta,
             noise: None,
-        };
-        judge::judge("offset", Better::Higher, &[question]).remove(0)
+        })
     }
 
     /// Why a target does not have a step, if it does not.

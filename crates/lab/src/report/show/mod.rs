@@ -120,25 +120,25 @@ pub fn remarks(results: &Results) -> Vec<String> {
     let mut remarks: Vec<String> = counted.into_iter().map(text).collect();
     remarks.extend(unequal_sizes(results));
     remarks.extend(other_versions(results));
-    remarks.extend(wider_margins(results));
+    remarks.extend(wider_margins(results, results.experiment.plan.base));
     remarks.extend(plans::sentences(results, results.experiment.plan.base));
     remarks.extend(position::sentences(results, results.experiment.plan.base));
     remarks
 }
 
 /// Steps on which a change must be larger than the experiment asks, since equals differed by more on this machine.
-fn wider_margins(results: &Results) -> Vec<String> {
+fn wider_margins(results: &Results, base: usize) -> Vec<String> {
     let delta = results.experiment.plan.delta;
     let wider = |step: &String| {
-        let noise = results.noise_of(step, "ops_sec")?;
+        let noise = results.noise_of(step, "ops_sec", base)?;
         let margin = noise.margin(delta).call;
         (margin > delta).then(|| {
             format!(
-                "{step}: a change must exceed {:.1} % for a verdict, not {:.1} %: in {} earlier experiments here the base \
-                 strayed so far from itself",
+                "{step}: a change must exceed {:.1} % for a verdict, not {:.1} %: of {} earlier experiments here one in \
+                 twenty strayed as far, the base against itself",
                 margin * 100.0,
                 delta * 100.0,
-                noise.experiments
+                noise.whole
             )
         })
     };
@@ -214,7 +214,7 @@ pub fn compare(results: &Results, base: usize, metric: &str) -> String {
         if offset.iter().any(Option::is_some) {
             text.push_str("all steps: what the steps of a session have in common, their offset\n");
         }
-        wider_margins(results).iter().for_each(|line| text.push_str(&paragraph("", line, 4)));
+        wider_margins(results, base).iter().for_each(|line| text.push_str(&paragraph("", line, 4)));
         text.push_str(&responses(results, base));
         text.push_str(&stalls::text(results, base));
         text.push_str(&groups::text(results, base));

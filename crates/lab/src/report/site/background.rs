@@ -7,7 +7,10 @@ use crate::analysis::judge::Word;
 use crate::analysis::results::{Cell, Results};
 use crate::analysis::{options_diff, position};
 use crate::host::Status as CheckStatus;
+use crate::planning::plan::PlannedTarget;
 use crate::probe::derive::METRICS;
+use crate::run::child::Source;
+use crate::targets::servers::{ServerLocation, ServerSpec};
 use maud::{Markup, html};
 
 /// File, commands, seed and formulas.
@@ -37,10 +40,7 @@ pub(super) fn reproduce(results: &Results) -> Markup {
                 @if target.twin_of.is_none() {
                     dt { (results.labels()[index]) }
                     dd {
-                        @match &target.sha256 {
-                            Some(sum) => { "library with SHA-256 " code { (sum.get(..16).unwrap_or(sum)) "…" } },
-                            None => "linked into the program",
-                        }
+                        (from_where(target))
                         ", allocator " (target.allocator)
                         @if target.built.bytes > 0 { "; " (target.built.words()) }
                         @if !target.options.is_empty() { ", " code { (target.options) } }
@@ -54,6 +54,28 @@ pub(super) fn reproduce(results: &Results) -> Markup {
             tbody { @for row in METRICS { tr { td { (row.name) } td { (row.unit) } td { (row.formula) } } } }
         } }
     }
+}
+
+/// Where the program of a target comes from.
+fn from_where(target: &PlannedTarget) -> Markup {
+    let of_server = |spec: &ServerSpec| match &spec.place {
+        ServerLocation::Own { basedir, .. } => format!("a server in {}", basedir.display()),
+        ServerLocation::Remote(_) => "a server that somebody else started".to_string(),
+    };
+    html! {
+        @match (&target.source, &target.sha256) {
+            (Source::Library(_), Some(sum)) => { "library with SHA-256 " (checksum(sum)) },
+            (Source::Server(_), Some(sum)) => { "a server of an archive with SHA-256 " (checksum(sum)) },
+            (_, Some(sum)) => { "SHA-256 " (checksum(sum)) },
+            (Source::InProcess, None) => "linked into the program",
+            (Source::Library(path), None) => { "library " (path.display()) },
+            (Source::Server(spec), None) => (of_server(spec)),
+        }
+    }
+}
+
+fn checksum(sum: &str) -> Markup {
+    html! { code { (sum.get(..16).unwrap_or(sum)) "…" } }
 }
 
 /// The machine, what was checked, sessions and events.
@@ -132,9 +154,17 @@ pub(super) fn host(results: &Results) -> Markup {
 fn noise(results: &Results) -> Markup {
     let plan = &results.experiment.plan;
     let sights = results.noise.sights(plan, results.blocks());
-    let known: Vec<_> =
-        sights.iter().filter_map(|sight| Some((sight, results.noise_of(&sight.step, "ops_sec")?))).collect();
+    let known: Vec<_> = results
+        .steps
+        .iter()
+        .filter_map(|step| Some((step, results.noise_of(step, "ops_sec", plan.base)?)))
+        .collect();
     let percent = |share: f64| format!("{:.1} %", share * 100.0);
+    // Of one block alone none is known.
+    let sees = |step: &str| match sights.iter().find(|sight| sight.step == step) {
+        None => "-".to_string(),
+        Some(sight) => sight.change.map_or("nothing".to_string(), percent),
+    };
     html! {
         h2 { "Noise of this machine" }
         @if known.is_empty() {
@@ -152,11 +182,11 @@ fn noise(results: &Results) -> Markup {
             div.scroll { table {
                 thead { tr { th { "step" } th { "pairs" } th { "experiments" } th { "scatter" } th { "stray" } th { "margin" } th { "sees" } } }
                 tbody {
-                    @for (sight, noise) in &known {
+                    @for (step, noise) in &known {
                         tr {
-                            td { (breakable_step(&sight.step)) } td { (noise.known.count) } td { (noise.experiments) }
+                            td { (breakable_step(step)) } td { (noise.known.count) } td { (noise.experiments) }
                             td { (percent(noise.known.log_sd)) } td { (noise.stray.map_or("-".to_string(), percent)) }
-                            td { (percent(noise.margin(plan.delta).call)) } td { (sight.change.map_or("nothing".to_string(), percent)) }
+                            td { (percent(noise.margin(plan.delta).call)) } td { (sees(step)) }
                         }
                     }
                 }
@@ -295,5 +325,46 @@ fn places(results: &Results) -> Markup {
                 }
             } }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::targets::servers::Runner;
+    use outcrop_lab_sql::address::{Address, Product};
+
+    #[test]
+    fn a_server_without_a_checksum_is_not_linked_into_the_program() {
+        let (_temp, store) = crate::testing::fake_record(1, &["fillseq"], 1, &mut |_| vec![("ops_sec", 1.0)]);
+        let mut target = store.experiment(1).unwrap().plan.targets.remove(0);
+        let mut said = |place: Option<ServerLocation>, sum: Option<&str>| {
+            target.sha256 = sum.map(str::to_string);
+            target.source = place.map_or(Source::InProcess, |place| {
+                let name = "mysql".to_string();
+                Source::Server(Box::new(ServerSpec {
+                    name,
+                    product: Product::MySql,
+                    version: None,
+                    place,
+                    runner: Runner::Lab,
+                }))
+            });
+            from_where(&target).into_string()
+        };
+        let own = || ServerLocation::Own { basedir: "/opt/mysql".into(), config: String::new(), port: None };
+        assert_eq!(said(None, None), "linked into the program");
+        assert_eq!(said(Some(own()), None), "a server in /opt/mysql");
+        assert!(said(Some(own()), Some("0123")).contains("archive with SHA-256 <code>0123"));
+        let remote = Address {
+            product: Product::MySql,
+            socket: None,
+            host: "db".to_string(),
+            port: 3306,
+            user: "lab".to_string(),
+            password: None,
+            database: "t".to_string(),
+        };
+        assert_eq!(said(Some(ServerLocation::Remote(remote)), None), "a server that somebody else started");
     }
 }
