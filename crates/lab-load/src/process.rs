@@ -60,7 +60,7 @@ impl ProcessUsage {
         ProcessUsage {
             user_seconds: seconds(Usage::user_time),
             system_seconds: seconds(Usage::system_time),
-            rss_bytes: pages * 4096,
+            rss_bytes: pages * rustix::param::page_size() as u64,
             voluntary_switches: count(Usage::voluntary_context_switches),
             involuntary_switches: count(Usage::involuntary_context_switches),
             device_bytes: None,

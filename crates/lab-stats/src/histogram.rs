@@ -53,9 +53,13 @@ pub fn percentiles(histogram: &Histogram<u64>) -> Percentiles {
 /// `q` outside \[0, 1).
 pub fn percentile(histogram: &Histogram<u64>, q: f64) -> Result<Option<u64>> {
     check_range("q", q, (0.0..1.0).contains(&q), "at least 0 and below 1")?;
+    Ok((histogram.len() >= events_needed(q)).then(|| histogram.value_at_quantile(q).min(histogram.max())))
+}
+
+/// The events of which ten lie above the quantile `q`, which is below 1.
+pub fn events_needed(q: f64) -> u64 {
     // 1 - 0.9999 is a little above 0.0001; rounding keeps 100 000 events enough.
-    let needed = (10.0 / (1.0 - q)).round() as u64;
-    Ok((histogram.len() >= needed).then(|| histogram.value_at_quantile(q).min(histogram.max())))
+    (10.0 / (1.0 - q)).round() as u64
 }
 
 /// All of `parts` in one histogram with the bounds of the first; `None` without parts.

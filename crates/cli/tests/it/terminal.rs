@@ -59,7 +59,8 @@ fn everything_fits_eighty_columns_and_every_json_is_json() {
     }
     let classic = lab.text(&["compare", "1", "--classic"]);
     assert!(
-        classic.contains("Ratios to outcrop/a, geometric means of 5 blocks") && !classic.contains("One run"),
+        classic.contains("Ratios to outcrop/a, geometric means over the blocks that both have, of 5")
+            && !classic.contains("One run"),
         "{classic}"
     );
     let explained = lab.text(&["explain", "1", "readrandom", "outcrop/b"]);

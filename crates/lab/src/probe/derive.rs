@@ -7,6 +7,7 @@ use crate::experiment::steps::PlannedStep;
 use outcrop_lab_load::StepResult;
 use outcrop_lab_load::database::Durability;
 use outcrop_lab_load::process::ProcessUsage;
+use outcrop_lab_stats::histogram::events_needed;
 use std::collections::BTreeMap;
 
 /// One metric.
@@ -46,14 +47,26 @@ pub const METRICS: &[MetricRow] = &[
     higher("mb_sec", "MB/s", "key and value bytes of the operations / 2^20 / seconds"),
     lower("usec_op", "us", "thread seconds * 1e6 / operations"),
     lower("p50", "us", "median of service times"),
-    lower("p99", "us", "99th percentile of service times"),
-    lower("p99.9", "us", "99.9th percentile of service times"),
-    lower("p99.99", "us", "99.99th percentile of service times"),
+    lower("p99", "us", "99th percentile of service times, of 1000 or more"),
+    lower("p99.9", "us", "99.9th percentile of service times, of 10,000 or more"),
+    lower("p99.99", "us", "99.99th percentile of service times, of 100,000 or more"),
     lower("pmax", "us", "longest service time"),
     lower("response_p50", "us", "median of the times from when operations were due to their ends"),
-    lower("response_p99", "us", "99th percentile of the times from when operations were due"),
-    lower("response_p99.9", "us", "99.9th percentile of the times from when operations were due"),
-    lower("response_p99.99", "us", "99.99th percentile of the times from when operations were due"),
+    lower(
+        "response_p99",
+        "us",
+        "99th percentile of the times from when operations were due, of 1000 or more",
+    ),
+    lower(
+        "response_p99.9",
+        "us",
+        "99.9th percentile of the times from when operations were due, of 10,000 or more",
+    ),
+    lower(
+        "response_p99.99",
+        "us",
+        "99.99th percentile of the times from when operations were due, of 100,000 or more",
+    ),
     lower("response_max", "us", "longest time from when an operation was due"),
     lower("late", "1", "operations that started late or never / operations that were due"),
     higher("rate_kept", "1", "operations that were done / operations that were due"),
@@ -432,6 +445,22 @@ pub fn rss_max(step: &PlannedStep, readings: &[Reading], result: &StepResult) ->
     Some(largest.max(result.usage.rss_bytes as f64 / f64::from(1 << 20)))
 }
 
+/// Percentiles far out, by the ends of their names.
+const FAR: [(&str, f64); 3] = [("p99", 0.99), ("p99.9", 0.999), ("p99.99", 0.9999)];
+
+/// Takes away percentiles with fewer than ten operations beyond them, of so many whose service and whose response times are known: they
+/// are the longest of a few.
+pub fn keep_certain(metrics: &mut Metrics, served: u64, responded: u64) {
+    for (name, quantile) in FAR {
+        let needed = events_needed(quantile);
+        for (name, events) in [(name.to_string(), served), (format!("response_{name}"), responded)] {
+            if events < needed {
+                metrics.remove(&name);
+            }
+        }
+    }
+}
+
 /// By what share page faults of an operation fell from the first half of a step to the second; `None` without samples
 /// within.
 pub fn fault_fall(readings: &[Reading], per_second: &[u64]) -> Option<f64> {
@@ -583,6 +612,23 @@ mod tests {
         assert_eq!((metrics["longest_op"], metrics["slow_seconds"]), (3.5, 1.0));
         result.longest_per_second.clear();
         assert!(!of(&result).contains_key("slow_seconds") && !of(&result).contains_key("longest_op"));
+    }
+
+    #[test]
+    fn percentiles_of_too_few_operations_are_not_told() {
+        let (step, result) = crate::testing::step_and_result("overwrite", 400, 2.0);
+        let edge = reading(0.0, &[]);
+        let kept = |served: u64, responded: u64| {
+            let mut metrics = derive(&step, &result, &edge, &edge, 0.0);
+            metrics.insert("response_p99".to_string(), 7.0);
+            keep_certain(&mut metrics, served, responded);
+            let all = ["p50", "p99", "p99.9", "p99.99", "pmax", "response_p99"];
+            all.map(|name| metrics.contains_key(name))
+        };
+        assert_eq!(kept(400, 0), [true, false, false, false, true, false]);
+        assert_eq!(kept(9_999, 1_000), [true, true, false, false, true, true]);
+        assert_eq!(kept(10_000, 999), [true, true, true, false, true, false]);
+        assert_eq!(kept(100_000, 100_000), [true; 6]);
     }
 
     #[test]

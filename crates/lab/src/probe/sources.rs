@@ -1,5 +1,6 @@
 //! One reading: a number for each row of [`SERIES`], from the files of the kernel.
 
+use rustix::param::page_size;
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
 
@@ -387,7 +388,7 @@ fn parse_process(text: &str, numbers: &mut Numbers) {
     }
     if let (Some(bytes), Some(pages)) = (fields.get(19), fields.get(20)) {
         numbers.insert("process.vsz", bytes / 1024);
-        numbers.insert("process.rss", pages * 4);
+        numbers.insert("process.rss", pages * (page_size() / 1024) as i64);
     }
 }
 
@@ -435,7 +436,7 @@ mod tests {
         assert_eq!((numbers["process.minor_faults"], numbers["process.major_faults"]), (70, 90));
         assert_eq!((numbers["process.user"], numbers["process.system"]), (110, 120));
         let names = ["process.threads", "process.rss", "process.vsz"];
-        assert_eq!(names.map(|name| numbers[name]), [17, 88, 205]);
+        assert_eq!(names.map(|name| numbers[name]), [17, 22 * (page_size() / 1024) as i64, 205]);
     }
 
     #[test]

@@ -31,7 +31,7 @@ pub fn relative(
     let rows = rows(results, base, name);
     let base = results.target_names()[base];
     let runs = format!(
-        "Ratios to {base}, geometric means of {} blocks; verdicts without --classic. ",
+        "Ratios to {base}, geometric means over the blocks that both have, of {}; verdicts without --classic. ",
         results.blocks()
     );
     let metric = name.to_string();

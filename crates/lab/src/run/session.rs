@@ -10,7 +10,7 @@ use super::process::{Heard, Process};
 use super::progress::{At, Progress};
 use crate::analysis::labels;
 use crate::planning::plan::{Plan, Slot};
-use crate::probe::derive::{Metrics, derive, fault_fall, rss_max};
+use crate::probe::derive::{Metrics, derive, fault_fall, keep_certain, rss_max};
 use crate::probe::{Reading, Sampler, joined};
 use crate::run::child::{Assignment, Message, Slice};
 use crate::store::{StepRecord, StoreError};
@@ -278,6 +278,8 @@ impl<'a> Session<'a> {
         let step = &self.setting.plan.step_of(number, self.slot.target);
         let (first, last) = (&readings[0], &readings[readings.len() - 1]);
         let mut metrics = derive(step, result, first, last, waited);
+        let events = |latencies: &[(u64, u64)]| latencies.iter().map(|(_, count)| count).sum::<u64>();
+        keep_certain(&mut metrics, events(histogram), events(responses));
         if let Some(most) = rss_max(step, readings, result) {
             metrics.insert("rss_max".to_string(), most);
         }

@@ -14,8 +14,8 @@ pub(super) fn classic_page(results: &Results, base: usize, judged: &super::Table
     let names = results.labels();
     let body = html! {
         p.small {
-            "Relative QPS is (QPS of a target) / (QPS of " (names[base]) "), the geometric mean over " (results.blocks())
-            " blocks, as on all pages. Colours by the fixed rule of the posts, whatever the scatter: "
+            "Relative QPS is (QPS of a target) / (QPS of " (names[base]) "), the geometric mean over the blocks that both have, of " (results.blocks())
+            ", as on all pages. Colours by the fixed rule of the posts, whatever the scatter: "
             b.regression { "-" } " at most 0.95, " b.improvement { "+" } " at least 1.05, = between."
             @if here != page::ALONE { " The verdicts that the scatter allows are on the page " a href="index.html" { "Summary" } "." }
         }

@@ -184,14 +184,16 @@ fn offset_row(results: &Results, base: usize) -> Markup {
 /// The meaning of signs and intervals; with `links` to the pages that say more.
 pub(super) fn legend(results: &Results, base: usize, links: bool) -> Markup {
     let plan = &results.experiment.plan;
-    let percent = plan.delta * 100.0;
+    // Without the digits that a share of hundredths is off by.
+    let percent = (plan.delta * 1e8).round() / 1e6;
     html! {
         p.small {
             "Ratios are geometric means over pairs: a target and the base in the same block. Below them the 95 % interval and the "
             "number of pairs; a cell of one pair is hatched. "
             b { "+" } " improvement, " b { "-" } " regression: by more than " (percent) " %; " b { "=" } " same: within "
-            (percent) " %; " b { "?" } " unknown: more blocks are needed, or the pairs contradict each other. "
-            "One run is never a verdict. "
+            (percent) " %; " b { "?" } " unknown: not decided, as where more blocks are needed, pairs contradict each other, a step was not steady, other "
+            "programs worked beside one of the two, or so many cells have one such by chance. "
+            "One pair alone is judged only where earlier experiments here say how far equals scatter. "
             @if let Some((calls, cells)) = results.false_calls() {
                 "The base against itself: "
                 @if links { a href="aa.html" { (calls) " of " (cells) " cells called" } }
@@ -243,7 +245,7 @@ pub(super) fn explanations(results: &Results, base: usize, table: &Table, here: 
         @if !found.is_empty() {
             h2 { "Costs beside the differences" }
             p.small {
-                "For each ratio that was called: the costs per operation that changed as much as the throughput, or that nothing that was "
+                "For each ratio that was called: the costs per operation whose change takes most of the time there is to explain, or that nothing that was "
                 "counted explains it. Costs that changed together are a hint, not a proof."
             }
             div.scroll { table.wrap {
