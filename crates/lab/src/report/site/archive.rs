@@ -400,3 +400,37 @@ fn csv(group: &Group) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::site::beside::tests::archive;
+
+    #[test]
+    fn that_no_change_was_found_is_not_that_there_is_none() {
+        let archive = archive(&["fillseq"]);
+        let page = index(&archive, &names(&archive), &archive.tail_changes()).into_string();
+        assert!(
+            page.contains("was a change of the longest operation found, by a factor of two and 100 ms"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn ratios_to_several_bases_are_told_apart() {
+        let mut archive = archive(&["fillseq"]);
+        let group = &mut archive.groups[0];
+        assert_eq!(bases(group, &group.metrics[0]).into_string(), "");
+        let metric = &mut group.metrics[0];
+        metric.relative_to = Some("5.0 and 9.0".to_string());
+        metric.bases = vec![Some("5.0".to_string()), Some("9.0".to_string())];
+        let said = bases(group, &group.metrics[0]).into_string().replace("<wbr>", "");
+        assert!(
+            said.contains("Each ratio is to the base of its own group: 6.29.5 to 5.0; 10.8.3 to 9.0."),
+            "{said}"
+        );
+        let csv = csv(group);
+        assert!(csv.contains("fillseq,6.29.5,6.29.5,,1000.0000,5.0\n"), "{csv}");
+        assert!(csv.contains("fillseq,10.8.3,10.8.3,,1500.0000,9.0\n"), "{csv}");
+    }
+}

@@ -462,7 +462,23 @@ pub(super) fn cost(value: Option<f64>, relative: Option<f64>) -> Markup {
 
 #[cfg(test)]
 mod tests {
-    use super::as_sentence;
+    use super::*;
+
+    #[test]
+    fn the_legend_has_no_digits_that_the_margin_does_not_have() {
+        let (_temp, store) = crate::testing::fake_record(1, &["fillseq"], 1, &mut |_| vec![("ops_sec", 1.0)]);
+        let mut results = Results::load(&store, 1).unwrap();
+        let mut said = |delta: f64| {
+            results.experiment.plan.delta = delta;
+            legend(&results, 0, false).into_string()
+        };
+        assert!(
+            said(0.07).contains("by more than 7 %") && said(0.025).contains("within 2.5 %"),
+            "{}",
+            said(0.07)
+        );
+        assert!(!said(0.02).contains("never a verdict"), "one pair may have one");
+    }
 
     #[test]
     fn clauses_become_sentences_and_metrics_keep_their_names() {
