@@ -176,9 +176,7 @@ impl FlinkFilter {
         match &config.state {
             State::Disabled => FilterDecision::Keep,
             State::Value => FilterDecision::Remove,
-            State::List(elements) => {
-                without_front(bytes, self.first_left(elements, bytes, config.ttl, now))
-            }
+            State::List(elements) => without_front(bytes, self.first_left(elements, bytes, config.ttl, now)),
         }
     }
 }

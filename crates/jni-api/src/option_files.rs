@@ -49,13 +49,7 @@ pub(crate) fn parse(env: Env, config: jlong, text: jobject) -> Answer<jlong> {
 }
 
 /// Puts the options of an OPTIONS file into an object for the database, and descriptors of its column families into a list.
-fn take(
-    env: Env,
-    config: &Config,
-    file: &LoadedOptions,
-    options: jlong,
-    descriptors: jobject,
-) -> Answer<()> {
+fn take(env: Env, config: &Config, file: &LoadedOptions, options: jlong, descriptors: jobject) -> Answer<()> {
     if let Some((section, name)) = file.unknown().filter(|_| !config.ignores_unknown) {
         return Err(Error::invalid_argument(format!("unknown option {name} in [{section}]")).into());
     }
