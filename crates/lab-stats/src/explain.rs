@@ -93,7 +93,8 @@ pub struct CounterChange {
     pub movement: Movement,
     /// The price of a unit of it, in nanoseconds; `None` if that is not known.
     pub price_ns: Option<f64>,
-    /// The cost of its change for an operation, in nanoseconds; below 0 where it saves. 0 without a price.
+    /// The cost of its change for an operation, in nanoseconds; below 0 where it saves. 0 without a price. Of work that may go on in the
+    /// background at a rate of its own, where that rate changed: of what the base's rate would not have brought in the same time.
     pub cost_ns: f64,
     /// Cost over the difference to be explained: 1 if it is all of it.
     pub share: Option<f64>,
@@ -335,9 +336,17 @@ fn compare(
     let per_unit = price_ns.unwrap_or(0.0);
     let (movement, p_value, certain) =
         if base.len() < 2 { (Movement::Unclear, None, 0.0) } else { moved(base, target, ratio, settings)? };
-    let restates_speed = known.is_some_and(|known| known.has_own_rate(observed.only_reads))
-        && base.len() > 1
-        && !rate_changed(observed, base, target, settings)?;
+    let beyond_rate = match known {
+        Some(known) if known.has_own_rate(observed.only_reads) && base.len() > 1 => {
+            Some(beyond_rate(observed, base, target, settings)?)
+        }
+        _ => None,
+    };
+    let restates_speed = beyond_rate.as_ref().is_some_and(|beyond| !beyond.is_shown);
+    let (units, certain) = match beyond_rate {
+        Some(beyond) if beyond.is_shown => (beyond.units, beyond.certain),
+        _ => (target_mean - base_mean, certain),
+    };
     let cause = match known {
         Some(known) => known.cause,
         None if PROCESSOR.contains(&name) || name == "cycles/o" => Cause::Processor,
@@ -351,7 +360,7 @@ fn compare(
         q_value: p_value,
         movement,
         price_ns,
-        cost_ns: (target_mean - base_mean) * per_unit,
+        cost_ns: units * per_unit,
         share: None,
         restates_speed,
         explains: false,
@@ -380,13 +389,30 @@ fn moved(
     Ok((movement, Some(p_value), interval.certain_distance()))
 }
 
-/// Whether units per second differ: only then does a count of something in the background say more than speed does.
-fn rate_changed(observed: &Observed<'_>, base: &[f64], target: &[f64], settings: &Settings) -> Result<bool> {
-    let rates = |counts: &[f64], times: &[f64]| {
-        counts.iter().zip(times).map(|(count, time)| count / time).collect::<Vec<_>>()
-    };
-    let (before, after) = (rates(base, observed.time_ns.0), rates(target, observed.time_ns.1));
-    Ok(t_test(&differences(&after, &before)?)? <= 1.0 - settings.level)
+/// The part of a counter's change that the base's rate per second would not have brought by itself.
+struct BeyondRate {
+    /// Units of an operation.
+    units: f64,
+    /// What is certain of them.
+    certain: f64,
+    /// A change of the rate is shown at all.
+    is_shown: bool,
+}
+
+/// A count of something in the background says more than speed does only where it is not that of the base's rate, in the time that an operation takes.
+fn beyond_rate(
+    observed: &Observed<'_>,
+    base: &[f64],
+    target: &[f64],
+    settings: &Settings,
+) -> Result<BeyondRate> {
+    let (base_time, target_time) = observed.time_ns;
+    let times = target_time.iter().zip(base_time).map(|(after, before)| after / before);
+    let same_rate: Vec<f64> = base.iter().zip(times).map(|(count, slower)| count * slower).collect();
+    let beyond = differences(target, &same_rate)?;
+    let interval = t_interval(&beyond, settings.level)?;
+    let is_shown = t_test(&beyond)? <= 1.0 - settings.level;
+    Ok(BeyondRate { units: mean(&beyond), certain: interval.certain_distance(), is_shown })
 }
 
 fn sentence(

@@ -353,6 +353,11 @@ fn processor_time_of_other_threads_counts_if_its_rate_changed() {
     let of_name = |name: &str| found.counters.iter().find(|counter| counter.name == name).unwrap();
     assert!(of_name("load_cpu_us/o").explains && !of_name("load_cpu_us/o").restates_speed, "{found:?}");
     assert!(of_name("back_cpu_us/o").restates_speed && !of_name("back_cpu_us/o").explains, "{found:?}");
+    // It takes a fiftieth more of a processor, surely: of what it takes per operation all else is that there are fewer operations.
+    let found = explained(1_300.0, &of(0.9, 0.5), &of(1.2, 0.65 * 1.02));
+    let background = found.counters.iter().find(|counter| counter.name == "back_cpu_us/o").unwrap();
+    assert!(!background.restates_speed && !background.explains, "{found:?}");
+    assert!((10.0..16.0).contains(&background.cost_ns), "{background:?}");
     // A filter that compaction now pays for.
     let found = explained(1_300.0, &of(0.9, 0.5), &of(0.9, 1.3));
     assert!(
