@@ -65,14 +65,30 @@ pub fn close(core: &Core) -> Result<()> {
 }
 
 /// Flushes what is in no WAL.
+///
+/// # Errors
+/// Those of the flush; the one that the database stopped for, if rows are in memory that may be in no WAL.
 fn flush_unlogged(core: &Core) -> Result<()> {
     if core.ctx.live.load().avoid_flush_during_shutdown || !core.commit.exclude_writers().unlogged {
         return Ok(());
     }
-    if core.versions.state.lock().shutting_down || core.versions.state.lock().background_error.is_some() {
-        return Ok(());
+    let (shutting_down, failed) = {
+        let state = core.versions.state.lock();
+        (state.shutting_down, state.background_error.clone())
+    };
+    match failed {
+        _ if shutting_down => Ok(()),
+        Some(error) if has_rows_in_memory(core) => Err(error),
+        Some(_) => Ok(()),
+        None => core.commit.flush(&core.column_family_ids(), FlushReason::ShutDown, true),
     }
-    core.commit.flush(&core.column_family_ids(), FlushReason::ShutDown, true)
+}
+
+fn has_rows_in_memory(core: &Core) -> bool {
+    core.registry.load().values().any(|cf| {
+        let view = cf.superversion.load();
+        !view.memtable.is_empty() || !view.sealed.is_empty()
+    })
 }
 
 /// Tries to resume, and plans the next attempt if it fails.

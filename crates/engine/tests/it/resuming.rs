@@ -245,6 +245,32 @@ fn a_wal_that_failed_is_no_error_of_closing_where_nothing_waits_in_buffers() {
 }
 
 #[test]
+fn closing_says_that_rows_in_no_wal_are_lost_and_that_alone() {
+    let options = DbOptions { max_bgerror_resume_count: 0, ..creating() };
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    for lost in [false, true] {
+        let at = fixture(options.clone(), &ColumnFamilyOptions::default());
+        at.db.put_with("a", "1", &unlogged).unwrap();
+        at.flush().unwrap();
+        let failing = if lost { ".sst" } else { "MANIFEST" };
+        at.fs.faults().only(Some(failing));
+        if lost {
+            at.db.put_with("b", "2", &unlogged).unwrap();
+        }
+        at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+        match lost {
+            true => at.flush().unwrap_err(),
+            false => at.db.create_column_family("other").err().unwrap(),
+        };
+        assert!(at.db.background_error().is_some(), "{lost}");
+        at.fs.faults().heal();
+        let Fixture { fs, db, .. } = at;
+        assert_eq!(db.close().is_err(), lost);
+        assert!(reopened(&fs).get("b").unwrap().is_none());
+    }
+}
+
+#[test]
 fn a_sync_says_that_the_wal_that_resuming_replaces_cannot_be_synced() {
     let at = resumed_in_part(creating(), ".log");
     assert_eq!(at.db.sync_wal().unwrap_err().kind(), ErrorKind::IoError);
