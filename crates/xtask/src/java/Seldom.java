@@ -63,7 +63,7 @@ public class Seldom {
          WriteBatch range = new WriteBatch(); WriteBatch key = new WriteBatch()) {
       db.put(a, "1".getBytes());
       refused(Status.Code.NotSupported, () -> db.deleteRange(a, b));
-      refused(Status.Code.NotSupported, () -> db.deleteRange(db.getDefaultColumnFamily(), write, a, b));
+      refused(Status.Code.NotSupported, () -> db.deleteRange(write, a, b));
       range.deleteRange(a, b);
       refused(Status.Code.NotSupported, () -> db.write(write, range));
       key.put(b, "2".getBytes());
