@@ -26,6 +26,8 @@ const MAX_SLAB: usize = 2 << 20;
 const MIN_SLAB: usize = 64 << 10;
 /// Slabs kept ready while the cache grows.
 const READY: usize = 2;
+/// Slabs from which on a cache grows: with fewer, what was read may be all that is.
+const GROWING: usize = 4;
 
 /// No slot: the frame is free.
 pub const FREE: u32 = u32::MAX;
@@ -226,6 +228,9 @@ impl Slabs {
 
     /// How many slabs more should be ready, of those that the capacity still allows.
     pub fn missing_ready(&self) -> usize {
+        if self.live_slabs() < GROWING {
+            return 0;
+        }
         let to_come = self.max_slabs.saturating_sub(self.live_slabs() + self.spare.len());
         READY.min(to_come).saturating_sub(self.spare.len() + self.gone.len() + self.ready.len())
     }

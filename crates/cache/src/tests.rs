@@ -63,50 +63,63 @@ fn the_second_insert_of_a_key_returns_the_first() {
 #[test]
 fn memory_to_grow_by_is_asked_for_made_ready_and_used() {
     const SLAB: usize = 64 << 10;
-    let cache = cache(4 * SLAB);
+    let cache = cache(7 * SLAB);
     let calls = Arc::new(AtomicU64::new(0));
     let counter = calls.clone();
     let listener: Arc<GrowthListener> = Arc::new(move || {
         counter.fetch_add(1, Ordering::Relaxed);
     });
     cache.add_growth_listener(&listener);
-    let mut offsets = 0..;
-    let mut grow_to = |slabs: usize| {
-        while cache.usage() < (slabs - 1) * SLAB + SLAB / 2 {
-            drop(put(&cache, key(1, offsets.next().unwrap()), 4000));
+    let grow = |cache: &Cache, slabs: usize| {
+        let from = cache.entry_count();
+        for offset in from as u64.. {
+            if cache.usage() >= (slabs - 1) * SLAB + SLAB / 2 {
+                break;
+            }
+            drop(put(cache, key(1, offset), 4000));
         }
     };
-    grow_to(1);
+    let grow_to = |slabs: usize| grow(&cache, slabs);
+    grow_to(3);
     assert_eq!(
         (calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB),
-        (1, 1),
+        (0, 3),
+        "it may be all that is read"
+    );
+    assert!(!cache.prepare_slab());
+    grow_to(4);
+    assert_eq!(
+        (calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB),
+        (1, 4),
         "asked, not made by the reader"
     );
     assert!(cache.prepare_slab(), "one more");
     assert!(!cache.prepare_slab());
     assert!(!cache.prepare_slab(), "no more than that");
-    assert_eq!(cache.mapped_bytes() / SLAB, 3);
-    grow_to(2);
-    assert_eq!((calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB), (2, 3), "one of them was used");
+    assert_eq!(cache.mapped_bytes() / SLAB, 6);
+    grow_to(5);
+    assert_eq!((calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB), (2, 6), "one of them was used");
     while cache.prepare_slab() {}
-    assert_eq!(cache.mapped_bytes() / SLAB, 4, "up to the capacity");
-    grow_to(4);
+    assert_eq!(cache.mapped_bytes() / SLAB, 7, "up to the capacity");
+    grow_to(7);
     assert_eq!(
         (calls.load(Ordering::Relaxed), cache.mapped_bytes() / SLAB),
-        (2, 4),
+        (2, 7),
         "there is nothing to grow by"
     );
     assert_eq!(cache.lookup(key(1, 40)).as_deref(), Some(&pattern(key(1, 40), 4000)[..]));
 
-    let other = Cache::new(CacheOptions { capacity: 4 * SLAB, estimated_entry_charge: 0 });
+    let other = Cache::new(CacheOptions { capacity: 7 * SLAB, estimated_entry_charge: 0 });
     other.add_growth_listener(&listener);
+    grow(&other, 4);
     while other.prepare_slab() {}
-    other.set_capacity(SLAB);
-    assert_eq!(other.mapped_bytes() / SLAB, 1, "what is ready counts as capacity");
+    assert_eq!((calls.load(Ordering::Relaxed), other.mapped_bytes() / SLAB), (3, 6));
+    other.set_capacity(5 * SLAB);
+    assert_eq!(other.mapped_bytes() / SLAB, 5, "what is ready counts as capacity");
     drop(listener);
-    other.set_capacity(4 * SLAB);
-    drop(put(&other, key(1, 0), 4000));
-    assert_eq!(calls.load(Ordering::Relaxed), 2, "a listener that is gone is not called");
+    other.set_capacity(8 * SLAB);
+    grow(&other, 6);
+    assert_eq!(calls.load(Ordering::Relaxed), 3, "a listener that is gone is not called");
 }
 
 #[test]
