@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! style, doc, build                            one after the other, each on all processors
-//! the steps of STEPS                           one more at once than there are processors, three at most: each uses about one,
+//! the steps of STEPS                           two more at once than there are processors, four at most: each uses about one,
 //!                                              and most wait now and then
 //! ```
 //! A step is a process of its own (`cargo xtask ci --step NAME`). Its output is in `ci/NAME.txt` where cargo builds, and is
@@ -103,7 +103,7 @@ pub fn run(install: Install) -> Result<(), String> {
     let kept = dir.join("programs");
     programs::put_aside(&PROGRAMS, &kept)?;
     let steps = STEPS.iter().filter(|step| !(offline && step.needs_network)).map(|step| step.name);
-    let at_once = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2) + 1);
+    let at_once = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2) + 2);
     side_by_side(steps, at_once, &|name| in_a_process(name, install, &dir, &kept))
 }
 

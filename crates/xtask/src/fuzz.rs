@@ -9,7 +9,7 @@ use std::process::Command;
 
 /// The share of a target in `cargo xtask ci`, for each of two seeds: so many cases, unless time is up before.
 const CI_CASES: &str = "200000";
-const CI_SECONDS: &str = "2";
+const CI_SECONDS: &str = "1";
 
 /// Runs every target with the same seed as always, and with one that belongs to this state of the tree:
 /// new for every change, and the same wherever the change is proven.
