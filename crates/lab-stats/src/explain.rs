@@ -393,7 +393,7 @@ fn moved(
 struct BeyondRate {
     /// Units of an operation.
     units: f64,
-    /// What is certain of them.
+    /// As many of them as are certain.
     certain: f64,
     /// A change of the rate is shown at all.
     is_shown: bool,
