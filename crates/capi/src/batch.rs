@@ -43,7 +43,7 @@ impl rocksdb_writebatch_t {
     }
 
     /// # Errors
-    /// If it may hold less than it was given: those of [`rocksdb_writebatch_t::check`] but for the WAL.
+    /// If it may hold less than it was given: one that did not decode, or got too long.
     pub fn whole(&self) -> Result<()> {
         self.failed.clone().map_or(Ok(()), Err)
     }
