@@ -31,6 +31,13 @@ pub fn stop_background_work(core: &Core) {
     core.versions.state_changed.notify_all();
 }
 
+/// See [`crate::Db::cancel_all_background_work`], which waits for what runs.
+pub fn cancel_background_work(core: &Core) {
+    // Rows that an error keeps in memory are told of by closing.
+    let _ = flush_unlogged(core);
+    stop_background_work(core);
+}
+
 /// See [`crate::Db::close`]; a second call does nothing.
 pub fn close(core: &Core) -> Result<()> {
     if core.ctx.is_forked() || core.lock.lock().is_none() {
@@ -77,9 +84,9 @@ fn flush_unlogged(core: &Core) -> Result<()> {
         (state.shutting_down, state.background_error.clone())
     };
     match failed {
-        _ if shutting_down => Ok(()),
         Some(error) if has_rows_in_memory(core) => Err(error),
         Some(_) => Ok(()),
+        None if shutting_down => Ok(()),
         None => core.commit.flush(&core.column_family_ids(), FlushReason::ShutDown, true),
     }
 }

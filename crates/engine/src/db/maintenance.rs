@@ -318,9 +318,12 @@ impl Db {
         manual::enable(&self.core.versions);
     }
 
-    /// Stops background work for good: nothing starts any more. Returns at once or when none runs.
+    /// Stops background work for good: flushes what is in no WAL (unless `avoid_flush_during_shutdown`), and nothing starts any more.
+    /// Returns then, or when none runs. If that flush fails, [`Db::close`] has the error.
+    ///
+    /// Source: RocksDB `CancelAllBackgroundWork`.
     pub fn cancel_all_background_work(&self, wait: Wait) {
-        stopping::stop_background_work(&self.core);
+        stopping::cancel_background_work(&self.core);
         if wait != Wait::No {
             self.core.ctx.background.leave();
         }
@@ -602,7 +605,7 @@ impl Db {
     }
 
     /// Undoes each [`Db::disable_file_deletions`], whoever made it; what RocksDB did with `force`, as long as it had that.
-    pub fn force_file_deletions(&self) {
+    pub fn force_enable_file_deletions(&self) {
         self.set_file_deletions(|_| 0);
     }
 

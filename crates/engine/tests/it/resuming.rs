@@ -271,6 +271,24 @@ fn closing_says_that_rows_in_no_wal_are_lost_and_that_alone() {
 }
 
 #[test]
+fn cancelling_background_work_flushes_what_is_in_no_wal() {
+    let unlogged = WriteOptions { disable_wal: true, ..WriteOptions::default() };
+    for fails in [false, true] {
+        let at = fixture(creating(), &ColumnFamilyOptions::default());
+        at.db.put_with("a", "1", &unlogged).unwrap();
+        if fails {
+            at.fs.faults().only(Some(".sst"));
+            at.fs.faults().fail_at(at.fs.faults().changes(), EIO, true);
+        }
+        at.db.cancel_all_background_work(Wait::UntilDone);
+        at.fs.faults().heal();
+        let Fixture { fs, db, .. } = at;
+        assert_eq!(db.close().is_err(), fails);
+        assert_eq!(reopened(&fs).get("a").unwrap().is_none(), fails);
+    }
+}
+
+#[test]
 fn a_sync_says_that_the_wal_that_resuming_replaces_cannot_be_synced() {
     let at = resumed_in_part(creating(), ".log");
     assert_eq!(at.db.sync_wal().unwrap_err().kind(), ErrorKind::IoError);
