@@ -26,7 +26,7 @@ const MAX_SLAB: usize = 2 << 20;
 const MIN_SLAB: usize = 64 << 10;
 /// Slabs kept ready while the cache grows.
 const READY: usize = 2;
-/// Slabs from which on a cache grows: with fewer, what was read may be all that is.
+/// A cache of fewer slabs has no memory made ready: it may already hold all that will be read.
 const GROWING: usize = 4;
 
 /// No slot: the frame is free.

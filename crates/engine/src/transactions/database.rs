@@ -179,11 +179,7 @@ impl TransactionDb {
     /// # Errors
     /// As there.
     pub fn create_column_family(&self, descriptor: &ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle> {
-        let mut descriptor = [descriptor.clone()];
-        keep_history(&mut descriptor);
-        let cf = self.shared.db.create_column_family(&descriptor[0])?;
-        self.shared.locks.add_family(cf.id());
-        Ok(cf)
+        self.create_with(descriptor.clone(), |descriptor| self.shared.db.create_column_family(&descriptor))
     }
 
     /// Creates a column family of exported tables, as [`Db::create_column_family_with_import`].
@@ -196,10 +192,19 @@ impl TransactionDb {
         options: ImportColumnFamilyOptions,
         exports: &[&ExportedColumnFamily],
     ) -> Result<ColumnFamilyHandle> {
-        let mut descriptor = [family.into()];
-        keep_history(&mut descriptor);
-        let [descriptor] = descriptor;
-        let cf = self.shared.db.create_column_family_with_import(descriptor, options, exports)?;
+        self.create_with(family.into(), |descriptor| {
+            self.shared.db.create_column_family_with_import(descriptor, options, exports)
+        })
+    }
+
+    /// Has `create` make a column family that keeps the history that conflicts are looked for in, and gives it locks.
+    fn create_with(
+        &self,
+        mut descriptor: ColumnFamilyDescriptor,
+        create: impl FnOnce(ColumnFamilyDescriptor) -> Result<ColumnFamilyHandle>,
+    ) -> Result<ColumnFamilyHandle> {
+        keep_history(std::slice::from_mut(&mut descriptor));
+        let cf = create(descriptor)?;
         self.shared.locks.add_family(cf.id());
         Ok(cf)
     }

@@ -587,7 +587,7 @@ fn deletions_of_files_are_enabled_as_often_as_they_were_disabled_or_by_force() {
     db.enable_file_deletions();
     assert_eq!(enabled(), Some(0));
     db.disable_file_deletions();
-    db.force_file_deletions();
+    db.force_enable_file_deletions();
     assert_eq!(enabled(), Some(1));
 }
 

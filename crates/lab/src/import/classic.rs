@@ -100,6 +100,18 @@ pub(super) struct Table {
     pub relative: bool,
 }
 
+/// Each base with its targets, both in the order of the targets; pairs are a base and a target.
+pub(crate) fn by_base<N: PartialEq>(pairs: impl Iterator<Item = (N, N)>) -> Vec<(N, Vec<N>)> {
+    let mut groups: Vec<(N, Vec<N>)> = Vec::new();
+    for (base, target) in pairs {
+        match groups.iter_mut().find(|(known, _)| *known == base) {
+            Some((_, targets)) => targets.push(target),
+            None => groups.push((base, vec![target])),
+        }
+    }
+    groups
+}
+
 /// The numbers of one metric by step and target.
 pub(super) struct Pivot {
     pub targets: Vec<Arc<Target>>,
@@ -139,15 +151,8 @@ impl Pivot {
 
     /// The bases of ratios, each with its targets, in the order of the targets.
     pub fn base_names(&self) -> Vec<(Text, Vec<Text>)> {
-        let mut names: Vec<(Text, Vec<Text>)> = Vec::new();
-        for target in &self.targets {
-            let Some(base) = self.bases.get(&target.name) else { continue };
-            match names.iter_mut().find(|(known, _)| known == base) {
-                Some((_, targets)) => targets.push(target.name.clone()),
-                None => names.push((base.clone(), vec![target.name.clone()])),
-            }
-        }
-        names
+        let of = |target: &Arc<Target>| Some((self.bases.get(&target.name)?.clone(), target.name.clone()));
+        by_base(self.targets.iter().filter_map(of))
     }
 
     /// The bases of ratios in words; `None` for absolute numbers.

@@ -39,6 +39,7 @@ mod target;
 mod version_table;
 
 pub use archive::{Archive, ArchiveTarget, Group, MetricTable, Note};
+pub(crate) use classic::by_base;
 pub use classic::{Classic, Output, View, classic, classic_with};
 pub use colours::{Better, Colour, meets_sla, page_absolute_colours, page_colour, post_colour};
 pub use format::Format;

@@ -13,7 +13,7 @@ use super::charts::{self, VersionLine};
 use super::csv::field;
 use super::page::{breakable_option, breakable_step, whole};
 use crate::analysis::judge::{Verdict, Word};
-use crate::import::{Archive, Better, Group, MetricTable, Standstill, TailChange, post_colour};
+use crate::import::{Archive, Better, Group, MetricTable, Standstill, TailChange, by_base, post_colour};
 use crate::report::text::amount;
 use crate::store::ArchiveRow;
 use maud::{Markup, html};
@@ -245,14 +245,8 @@ fn table_page(group: &Group, changes: &[TailChange], number: usize, names: &[Str
 
 /// Which targets are relative to which base, of ratios to several.
 fn bases(group: &Group, metric: &MetricTable) -> Markup {
-    let mut of_base: Vec<(&str, Vec<&str>)> = Vec::new();
-    for (target, base) in group.targets.iter().zip(&metric.bases) {
-        let Some(base) = base else { continue };
-        match of_base.iter_mut().find(|(known, _)| known == base) {
-            Some((_, targets)) => targets.push(short(&target.name)),
-            None => of_base.push((base, vec![short(&target.name)])),
-        }
-    }
+    let pairs = group.targets.iter().zip(&metric.bases);
+    let of_base = by_base(pairs.filter_map(|(target, base)| Some((base.as_deref()?, short(&target.name)))));
     html! {
         @if !of_base.is_empty() {
             p.small {
