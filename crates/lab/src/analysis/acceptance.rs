@@ -273,7 +273,9 @@ fn live_experiments_of_the_base_against_itself_make_few_false_calls() {
         experiments.entry(experiment).or_default().entry(step).or_default().push(pair);
     }
     assert!(experiments.len() >= 20, "{} experiments", experiments.len());
-    let (mut calls, mut cells) = (0, 0);
+    let steady = steady_steps(experiments.values());
+    assert!(steady.len() >= 2, "a false call is seen where pairs do not scatter: {steady:?}");
+    let (mut calls, mut cells, mut steady_calls) = (0, 0, 0);
     for steps in experiments.values() {
         let question = |(step, pairs): (&&str, &Vec<(f64, f64)>)| Question {
             name: (step.to_string(), "twin".to_string()),
@@ -285,8 +287,29 @@ fn live_experiments_of_the_base_against_itself_make_few_false_calls() {
         };
         let questions: Vec<Question> = steps.iter().map(question).collect();
         let verdicts = judge("ops_sec", Better::Higher, &questions);
-        calls += verdicts.iter().flatten().filter(|verdict| verdict.word.is_call()).count();
         cells += verdicts.len();
+        for (step, verdict) in steps.keys().zip(&verdicts) {
+            let called = usize::from(verdict.as_ref().is_some_and(|verdict| verdict.word.is_call()));
+            calls += called;
+            steady_calls += called * usize::from(steady.contains(step));
+        }
     }
     assert!(cells >= 60 && calls * 20 <= cells, "{calls} of {cells} cells were called");
+    let steady_cells = steady.len() * experiments.len();
+    assert!(
+        steady_calls * 20 <= steady_cells,
+        "{steady_calls} of {steady_cells} cells of steady steps were called"
+    );
+}
+
+/// The steps whose pairs scatter by less than a tenth, as root mean square of their log ratios over all experiments.
+fn steady_steps<'a>(
+    experiments: impl Iterator<Item = &'a std::collections::BTreeMap<&'a str, Vec<(f64, f64)>>>,
+) -> Vec<&'a str> {
+    let mut logs = std::collections::BTreeMap::<&str, Vec<f64>>::new();
+    for (step, pairs) in experiments.flatten() {
+        logs.entry(step).or_default().extend(pairs.iter().map(|(twin, base)| (twin / base).ln()));
+    }
+    let rms = |logs: &[f64]| (logs.iter().map(|log| log * log).sum::<f64>() / logs.len() as f64).sqrt();
+    logs.into_iter().filter(|(_, logs)| rms(logs) < 0.1).map(|(step, _)| step).collect()
 }
