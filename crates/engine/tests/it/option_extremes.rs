@@ -7,7 +7,8 @@
 use crate::harness::creating;
 use outcrop::options::{CompactionStyle, DbOptions};
 use outcrop::*;
-use outcrop_options::rows::{CF_ROWS, DB_ROWS, TABLE_ROWS};
+use outcrop_options::rows::{CF_ROWS, DB_ROWS, Row, TABLE_ROWS};
+use std::collections::BTreeSet;
 use std::sync::mpsc::{Sender, channel};
 use std::time::Duration;
 
@@ -138,15 +139,24 @@ fn watch(title: &str, db: DbOptions, cf: ColumnFamilyOptions) {
     }
 }
 
+/// `base` with each of the [`VALUES`] that the option takes; of texts that mean one value the first, and none that means `base`'s own.
+fn settings<T: Clone>(row: &Row<T>, base: &T) -> Vec<(&'static str, T)> {
+    let mut seen = BTreeSet::from([(row.get)(base)]);
+    let setting = |value: &&'static str| {
+        let mut options = base.clone();
+        (row.set)(&mut options, value).ok()?;
+        seen.insert((row.get)(&options)).then_some((*value, options))
+    };
+    VALUES.iter().filter_map(setting).collect()
+}
+
 #[test]
 fn options_of_the_database() {
+    watch("all as they are", creating(), small());
     for row in DB_ROWS.iter().filter(|row| row.name != "wal_dir") {
-        for value in VALUES {
-            let mut db = creating();
-            if (row.set)(&mut db, value).is_ok() {
-                db.create_if_missing = true;
-                watch(&format!("{}={value}", row.name), db, small());
-            }
+        for (value, db) in settings(row, &creating()) {
+            let db = DbOptions { create_if_missing: true, ..db };
+            watch(&format!("{}={value}", row.name), db, small());
         }
     }
 }
@@ -157,11 +167,9 @@ fn options_of_a_column_family() {
         for row in CF_ROWS.iter().filter(|row| !matches!(row.name, "comparator" | "merge_operator")) {
             // Most of the values do to the other styles what they do to the first.
             let step = if style == CompactionStyle::Level { 1 } else { 3 };
-            for value in VALUES.iter().step_by(step) {
-                let mut cf = ColumnFamilyOptions { compaction_style: style, ..small() };
-                if (row.set)(&mut cf, value).is_ok() {
-                    watch(&format!("{style:?} {}={value}", row.name), creating(), cf);
-                }
+            let base = ColumnFamilyOptions { compaction_style: style, ..small() };
+            for (value, cf) in settings(row, &base).into_iter().step_by(step) {
+                watch(&format!("{style:?} {}={value}", row.name), creating(), cf);
             }
         }
     }
@@ -224,11 +232,8 @@ fn two_levels_of_which_one_is_kept_for_data_behind() {
 #[test]
 fn options_of_tables() {
     for row in TABLE_ROWS {
-        for value in VALUES {
-            let mut cf = small();
-            if (row.set)(&mut cf.table, value).is_ok() {
-                watch(&format!("{}={value}", row.name), creating(), cf);
-            }
+        for (value, table) in settings(row, &small().table) {
+            watch(&format!("{}={value}", row.name), creating(), ColumnFamilyOptions { table, ..small() });
         }
     }
 }
