@@ -5,7 +5,7 @@
 //! with --server NAME@VERSION: a SQL server, twice; what is planted is the client's
 //! ```
 //! Simulated attacks are in `crates/lab/src/analysis/attacks.rs`; this prints the same columns for real runs. It needs a machine
-//! on which nothing else works, and takes about a minute and a half for each run at the usual size. How long a run takes is measured
+//! on which nothing else works, and takes four to five minutes for each run at the usual size. How long a run takes is measured
 //! by one before all others, which is not counted: loads that depend on the time go by that of the run before.
 
 use crate::cargo;

@@ -150,7 +150,7 @@ fn a_profile_that_fails_leaves_no_samples_behind() {
         while [ $# -gt 0 ]; do\n\
           case $1 in -o) echo PERFILE2 > \"$2\"; echo \"$2\" > recorded;; --control) ends=${2#fd:};; esac; shift\n\
         done\n\
-        trap 'echo no space >&2; exit 1' INT\n\
+        trap 'echo no space >&2; exit 1' TERM\n\
         read -r -u \"${ends%,*}\" word; echo ack >&\"${ends#*,}\"\n\
         while :; do sleep 0.05; done\n";
     let lab = Lab::new(&TINY.replace("rounds = 2", "rounds = 1\naa = false\nwarmup = false"));
@@ -186,10 +186,13 @@ fn is_killed_and_resumed(order: &str) {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         let arguments: &[&str] =
             if attempt == 0 { &["run", "tiny.toml"] } else { &["run", "tiny.toml", "--resume"] };
-        let mut child = lab.command(arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
+        let said = lab.dir.path().join("said.txt");
+        let errors = std::fs::File::create(&said).unwrap();
+        let mut child = lab.command(arguments).stdout(Stdio::null()).stderr(errors).spawn().unwrap();
         // The first attempt gets far enough to have recorded its plan, however slow the machine is.
-        let deadline = Instant::now() + Duration::from_secs(60);
-        while attempt == 0 && !lab.output(&["show", "1"]).status.success() && Instant::now() < deadline {
+        while attempt == 0 && !lab.output(&["show", "1"]).status.success() {
+            let ended = child.try_wait().unwrap();
+            assert!(ended.is_none(), "{ended:?}: {}", std::fs::read_to_string(&said).unwrap());
             std::thread::sleep(Duration::from_millis(100));
         }
         std::thread::sleep(Duration::from_millis(900 + random % 1500));
