@@ -13,7 +13,7 @@
 //! `OUTCROP_CRASH_SCRIPT=TEXT` only scripts whose names contain the text are run.
 
 use crate::harness::{
-    LEAST_MEMTABLE, Rng, StopOnDrop, active_entries, contents, creating, descriptor, points, seed, work_done,
+    LEAST_MEMTABLE, Rng, StopOnDrop, active_entries, contents, creating, descriptor, seed, work_done,
 };
 use outcrop::*;
 use outcrop_env::clock::ManualClock;
@@ -559,6 +559,17 @@ fn count(script: &Script) -> u64 {
     changes
 }
 
+/// The points to take of `total`.
+fn points(total: u64, most: u64, rng: &mut Rng) -> Vec<u64> {
+    let stride = match std::env::var("OUTCROP_CRASH").is_ok_and(|value| value == "all") {
+        true => 1,
+        false => (total / most).max(1),
+    };
+    let points: Vec<u64> = (rng.below(stride)..total + 5).step_by(stride as usize).collect();
+    println!("{} cases", points.len());
+    points
+}
+
 #[test]
 fn power_lost_at_any_point_of_any_feature_leaves_what_was_durable() {
     let mut rng = Rng::new(seed("crash of features", 21));
@@ -699,7 +710,7 @@ fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
     for script in scripts() {
         for only in [None, Some(".log"), Some("MANIFEST"), Some("dbtmp"), Some(".sst"), Some(".blob")] {
             let total = count_only(&script, only);
-            for point in points(total, 5, &mut rng) {
+            for point in points(total, 9, &mut rng) {
                 let (errno, times) = (rng.pick(&[EIO, ENOSPC, EMFILE]), 1 + rng.below(9));
                 let opens = if errno == EMFILE { rng.below(4) } else { 0 };
                 let what = format!("{}: {only:?} {point}: {times} fail with {errno}", script.what);

@@ -43,17 +43,6 @@ pub fn seed(test: &str, default: u64) -> u64 {
     seed
 }
 
-/// The points to take of `total` and a few more: about `most`, others for each seed; with `OUTCROP_CRASH=all` every one.
-pub fn points(total: u64, most: u64, rng: &mut Rng) -> Vec<u64> {
-    let stride = match std::env::var("OUTCROP_CRASH").is_ok_and(|value| value == "all") {
-        true => 1,
-        false => (total / most).max(1),
-    };
-    let points: Vec<u64> = (rng.below(stride)..total + 5).step_by(stride as usize).collect();
-    println!("{} cases", points.len());
-    points
-}
-
 /// Joins operands with commas.
 pub struct Append;
 

@@ -152,7 +152,6 @@ fn settings<T: Clone>(row: &Row<T>, base: &T) -> Vec<(&'static str, T)> {
 
 #[test]
 fn options_of_the_database() {
-    watch("all as they are", creating(), small());
     for row in DB_ROWS.iter().filter(|row| row.name != "wal_dir") {
         for (value, db) in settings(row, &creating()) {
             let db = DbOptions { create_if_missing: true, ..db };
@@ -164,10 +163,11 @@ fn options_of_the_database() {
 #[test]
 fn options_of_a_column_family() {
     for style in [CompactionStyle::Level, CompactionStyle::Universal, CompactionStyle::Fifo] {
+        let base = ColumnFamilyOptions { compaction_style: style, ..small() };
+        watch(&format!("{style:?}"), creating(), base.clone());
         for row in CF_ROWS.iter().filter(|row| !matches!(row.name, "comparator" | "merge_operator")) {
             // Most of the values do to the other styles what they do to the first.
             let step = if style == CompactionStyle::Level { 1 } else { 3 };
-            let base = ColumnFamilyOptions { compaction_style: style, ..small() };
             for (value, cf) in settings(row, &base).into_iter().step_by(step) {
                 watch(&format!("{style:?} {}={value}", row.name), creating(), cf);
             }

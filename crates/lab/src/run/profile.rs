@@ -330,7 +330,7 @@ impl Perf {
 
     /// Ends it; gives what it sampled between two times as text, and nothing without them.
     fn end(mut self, file: &Path, between: Option<(f64, f64)>) -> Result<String, String> {
-        // Not SIGINT: whoever is started in the background ignores it, and so do its children.
+        // A program that a script starts in the background ignores SIGINT, and so do its children.
         let stopped = kill_process(Pid::from_child(&self.child), Signal::TERM);
         stopped.map_err(|error| format!("stopping perf: {error}"))?;
         let ended = self.child.wait().map_err(|error| format!("waiting for perf: {error}"))?;
