@@ -253,9 +253,12 @@ mod tests {
         let temp = tempfile::tempdir().unwrap();
         let (jar, own) = (temp.path().join("a.jar"), own_lock(temp.path()));
         let publish = |text: &str| {
-            std::fs::write(temp.path().join("x"), text).unwrap();
+            // A header of its own: a file's would hold the time, and the same text would give another archive a second later.
+            let mut header = tar::Header::new_gnu();
+            header.set_size(text.len() as u64);
+            header.set_mode(0o755);
             let mut tar = tar::Builder::new(liblzma::write::XzEncoder::new(Vec::new(), 0));
-            tar.append_path_with_name(temp.path().join("x"), "bin/x").unwrap();
+            tar.append_data(&mut header, "bin/x", text.as_bytes()).unwrap();
             let archive = tar.into_inner().unwrap().finish().unwrap();
             let mut zip = zip::ZipWriter::new(std::fs::File::create(&jar).unwrap());
             zip.start_file("postgres-linux-x86_64.txz", zip::write::SimpleFileOptions::default()).unwrap();
