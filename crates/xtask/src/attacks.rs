@@ -11,6 +11,7 @@
 use crate::cargo;
 use crate::programs;
 use outcrop_lab::targets::maven;
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,8 +19,6 @@ use std::time::{Duration, Instant};
 
 /// Version of RocksDB that is compared with itself.
 const VERSION: &str = "11.8.1";
-/// Blocks of a run.
-const ROUNDS: usize = 6;
 /// Steps that are timed; the load is not.
 const STEPS: [&str; 3] = ["readrandom", "fwdrange", "overwriteandwait"];
 /// The same of a SQL server.
@@ -28,6 +27,8 @@ const SQL_STEPS: [&str; 3] = ["point-query_range=100", "read-only_range=100", "u
 /// The time that a run is to take, and how often it is done.
 struct Size {
     runs: usize,
+    /// Blocks of a run.
+    rounds: usize,
     seconds: f64,
     keys: u64,
 }
@@ -81,17 +82,58 @@ const ATTACKS: [(&str, f64, Load); 9] = [
     ("load beside one target", 0.0, Load::BesideTarget),
 ];
 
-/// Cells of the attacked target: called, the same, unknown; cells of the twin that were called, and all of them.
+/// The cells of the attacked target and of the twin, by what the report says of them.
 #[derive(Default)]
 struct Tally {
-    attacked: [usize; 3],
-    twin: [usize; 2],
+    attacked: BTreeMap<String, usize>,
+    twin: BTreeMap<String, usize>,
+    /// Half the width of each interval of either, in per cent of its ratio.
+    half_widths: Vec<f64>,
 }
 
-/// See the module. `--runs N` (5), `--seconds S` of a step (4), `--keys N` (200000), `--attack N` for one line alone,
+impl Tally {
+    const HEAD: &str = "| attack | slower | faster | the same | unknown | twin called | half width |\n\
+                        |---|---:|---:|---:|---:|---:|---:|";
+
+    /// Takes in what `outcrop lab compare --json` says of these steps.
+    fn add(&mut self, report: &serde_json::Value, steps: &[&str]) {
+        for cell in report["cells"].as_array().into_iter().flatten() {
+            let (target, step) = (cell["target"].as_str().unwrap_or(""), cell["step"].as_str().unwrap_or(""));
+            let verdict = &cell["verdict"];
+            let Some(word) = verdict["word"].as_str().filter(|_| steps.contains(&step)) else { continue };
+            let cells = if target.ends_with("(A/A)") { &mut self.twin } else { &mut self.attacked };
+            *cells.entry(word.to_string()).or_default() += 1;
+            if let (Some(low), Some(high)) = (verdict["low"].as_f64(), verdict["high"].as_f64()) {
+                self.half_widths.push(((high / low).sqrt() - 1.0) * 100.0);
+            }
+        }
+    }
+
+    /// A line under [`Tally::HEAD`].
+    fn row(&mut self, name: &str) -> String {
+        let of = |cells: &BTreeMap<String, usize>, word: &str| cells.get(word).copied().unwrap_or(0);
+        let called = |cells: &BTreeMap<String, usize>| of(cells, "regression") + of(cells, "improvement");
+        let (attacked, twin) = (&self.attacked, &self.twin);
+        let all: usize = attacked.values().sum();
+        self.half_widths.sort_by(f64::total_cmp);
+        let middle = self.half_widths.get(self.half_widths.len() / 2);
+        format!(
+            "| {name} | {} | {} | {} | {} | {} of {} | {} |",
+            of(attacked, "regression"),
+            of(attacked, "improvement"),
+            of(attacked, "same"),
+            all - called(attacked) - of(attacked, "same"),
+            called(twin),
+            twin.values().sum::<usize>(),
+            middle.map_or("-".to_string(), |width| format!("{width:.1} %"))
+        )
+    }
+}
+
+/// See the module. `--runs N` (5), `--rounds N` blocks of each (6), `--seconds S` of a step (4), `--keys N` (200000), `--attack N` for one line alone,
 /// `--server NAME@VERSION` for a SQL server in place of RocksDB.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
-    let mut size = Size { runs: 5, seconds: 4.0, keys: 200_000 };
+    let mut size = Size { runs: 5, rounds: 6, seconds: 4.0, keys: 200_000 };
     let (mut only, mut server) = (None, None);
     for pair in arguments.chunks(2) {
         let [flag, value] = pair else { return Err(format!("{} takes a value", pair[0])) };
@@ -102,12 +144,13 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         let number: f64 = value.parse().map_err(|_| format!("{flag} {value}: not a number"))?;
         match *flag {
             "--runs" => size.runs = number as usize,
+            "--rounds" => size.rounds = number as usize,
             "--seconds" => size.seconds = number,
             "--keys" => size.keys = number as u64,
             "--attack" => only = Some(number as usize),
             _ => {
                 return Err(format!(
-                    "unknown flag {flag}; there are --runs, --seconds, --keys, --attack, --server"
+                    "unknown flag {flag}; there are --runs, --rounds, --seconds, --keys, --attack, --server"
                 ));
             }
         }
@@ -124,7 +167,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     let bench = Bench { dir, program: target.join("release/outcrop"), equals, size };
     // The length of a run; what it says is not counted.
     let mut whole = bench.one(0.0, Load::Never, 0, f64::INFINITY, &mut Tally::default())?;
-    println!("| attack | called | the same | unknown | twin called |\n|---|---:|---:|---:|---:|");
+    println!("{}", Tally::HEAD);
     for (number, (name, planted, load)) in ATTACKS.iter().enumerate() {
         if only.is_some_and(|only| only != number + 1) || !bench.equals.allows(*load) {
             continue;
@@ -133,8 +176,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
         for run in 0..bench.size.runs {
             whole = bench.one(*planted, *load, run, whole, &mut tally)?;
         }
-        let [called, same, unknown] = tally.attacked;
-        println!("| {name} | {called} | {same} | {unknown} | {} of {} |", tally.twin[0], tally.twin[1]);
+        println!("{}", tally.row(name));
     }
     Ok(())
 }
@@ -209,20 +251,7 @@ impl Bench {
         let compared = lab(&["compare", "1", "--json"]).output().map_err(|error| error.to_string())?;
         let report: serde_json::Value =
             serde_json::from_slice(&compared.stdout).map_err(|error| format!("lab compare: {error}"))?;
-        for cell in report["cells"].as_array().into_iter().flatten() {
-            let (target, step) = (cell["target"].as_str().unwrap_or(""), cell["step"].as_str().unwrap_or(""));
-            let Some(word) = cell["verdict"]["word"].as_str().filter(|_| equals.steps().contains(&step))
-            else {
-                continue;
-            };
-            let is_call = matches!(word, "regression" | "improvement");
-            if target.ends_with("(A/A)") {
-                tally.twin[0] += usize::from(is_call);
-                tally.twin[1] += 1;
-            } else {
-                tally.attacked[if is_call { 0 } else { 1 + usize::from(word != "same") }] += 1;
-            }
-        }
+        tally.add(&report, &equals.steps());
         Ok(took)
     }
 }
@@ -230,7 +259,7 @@ impl Bench {
 /// The experiment: two equal targets, the second with what is planted, and the twin of the first.
 fn experiment(equals: &Equals, planted: f64, size: &Size) -> String {
     let steps: Vec<String> = equals.steps().iter().map(|step| format!("'{step}'")).collect();
-    let Size { seconds, keys, .. } = size;
+    let Size { rounds, seconds, keys, .. } = size;
     let (load, base, workload, targets) = match equals {
         Equals::Library([first, second]) => {
             let target = |build: &str, copy: &Path, config: &str| {
@@ -258,7 +287,7 @@ fn experiment(equals: &Equals, planted: f64, size: &Size) -> String {
     };
     format!(
         "title = 'Attack'\nbase = '{base}'\nsteps = ['{load}', {}]\n[workload]\n{workload}seconds = {seconds:?}\n\
-         [design]\nrounds = {ROUNDS}\naa = true\nallow_oversubscription = true\n{targets}{slower}",
+         [design]\nrounds = {rounds}\naa = true\nallow_oversubscription = true\n{targets}{slower}",
         steps.join(", ")
     )
 }
@@ -329,6 +358,27 @@ fn is_at_work(library: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn cells_are_told_by_target_and_verdict_and_only_of_the_steps() {
+        let cell = |step: &str, target: &str, word: &str| serde_json::json!({ "step": step, "target": target, "verdict": { "word": word, "low": 0.9, "high": 1.1 } });
+        let base = serde_json::json!({ "step": "readrandom", "target": "a", "verdict": null });
+        let cells = [
+            base,
+            cell("fillseq", "b", "regression"),
+            cell("readrandom", "b", "regression"),
+            cell("fwdrange", "b", "improvement"),
+            cell("fwdrange", "b", "same"),
+            cell("readrandom", "b", "unknown"),
+            cell("readrandom", "a (A/A)", "regression"),
+            cell("fwdrange", "a (A/A)", "same"),
+        ];
+        let mut tally = Tally::default();
+        tally.add(&serde_json::json!({ "cells": cells }), &STEPS);
+        assert_eq!(tally.row("x"), "| x | 1 | 1 | 1 | 1 | 1 of 2 | 10.6 % |");
+        assert_eq!(Tally::default().row("y"), "| y | 0 | 0 | 0 | 0 | 0 of 0 | - |");
+        assert_eq!(Tally::HEAD.lines().map(|line| line.matches('|').count()).collect::<Vec<_>>(), [8, 8]);
+    }
 
     #[test]
     fn a_load_for_a_tenth_of_the_run_is_in_its_middle_however_long_it_takes() {

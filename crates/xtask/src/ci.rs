@@ -70,8 +70,14 @@ const STEPS: [Step; 26] = [
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
 /// The files that steps run or load.
-const PROGRAMS: [&str; 5] =
-    ["outcrop", "outcrop-pingpong", fuzz::PROGRAM, "liboutcrop_capi.so", java::LIBRARY];
+const PROGRAMS: [&str; 6] = [
+    "outcrop",
+    "outcrop-pingpong",
+    fuzz::PROGRAM,
+    "liboutcrop_capi.so",
+    dist::library::ARCHIVE,
+    java::LIBRARY,
+];
 
 /// Every step must pass; after the first that does not, no other begins.
 ///

@@ -18,7 +18,7 @@
 //! Neither library has symbol versions: RocksDB's have none.
 
 mod debian;
-mod library;
+pub mod library;
 mod test;
 
 use crate::programs;

@@ -83,8 +83,6 @@ pub fn environment(command: &mut Command, dir: &Path, target: &Path) {
     command.current_dir(dir).env("CARGO_MANIFEST_DIR", dir).env("CARGO_TARGET_DIR", target);
     // Nobody debugs these programs; without the symbols twenty of them are linked in a fraction of the time.
     command.env("CARGO_PROFILE_DEV_DEBUG", "0").env("CARGO_INCREMENTAL", "0").env("RUST_BACKTRACE", "0");
-    // Some write gigabytes: without optimization they ran for four minutes.
-    command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
 }
 
 fn start(program: &Program, dir: &Path, arguments: &[&str]) -> Result<Output, String> {

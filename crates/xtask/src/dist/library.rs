@@ -1,68 +1,62 @@
-//! The shared and the static library, out of one compilation of `crates/capi`.
+//! The shared and the static library, out of one object.
 //!
-//! The static one is made a single object in which only the functions of the C API have names: its Rust and its zstd stay out of
-//! the way of those that a program has already.
+//! In that object, which is made of the archive that `crates/capi` is compiled to, only the functions of the C API have names: its Rust and its
+//! zstd stay out of the way of those that a program has already.
 
 use super::{API, MAJOR, Profile, command};
 use crate::sources::make_dir;
-use crate::{declarations, root};
+use crate::{declarations, programs, root};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+
+/// The name that cargo gives the archive.
+pub const ARCHIVE: &str = "liboutcrop_capi.a";
 
 /// Compiles, and installs into `tree/lib`; `dir` is for what lies between.
 pub fn install(tree: &Path, dir: &Path, profile: Profile) -> Result<(), String> {
     let lib = tree.join("lib");
     make_dir(&lib)?;
     let built = compile(profile)?;
-    let names = exported(&built.join("liboutcrop_capi.so"), &["-D"])?;
-    shared(&built.join("liboutcrop_capi.so"), &lib)?;
-    archive(&built.join("liboutcrop_capi.a"), &lib, dir, &names)?;
+    let own = declarations::names_in_own_header()?;
+    let mut names = exported(&built, &["-g"])?;
+    names.retain(|name| name.starts_with("rocksdb_") || own.contains(name));
+    let object = one_object(&built, dir, &names)?;
+    command(Command::new("ar").arg("rcsD").args([&lib.join("librocksdb.a"), &object]))?;
+    shared(&object, dir, &lib)?;
     check(&lib, &names)
 }
 
-/// Gives the directory of the libraries.
+/// Gives the archive of all that the C API needs.
 fn compile(profile: Profile) -> Result<PathBuf, String> {
-    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["rustc", "--quiet", "--package", "outcrop-capi", "--lib", "--message-format=json"]);
-    cargo.arg("--crate-type=cdylib,staticlib").current_dir(root());
-    if profile == Profile::Release {
-        cargo.arg("--release");
+    if profile == Profile::Dev {
+        return programs::built(ARCHIVE);
     }
-    cargo.args(["--", &format!("-Clink-arg=-Wl,-soname,librocksdb.so.{MAJOR}")]);
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    // As this kind alone it is optimized over its crates, too.
+    cargo.args(["rustc", "--quiet", "--release", "--package", "outcrop-capi", "--lib"]);
+    cargo.args(["--crate-type=staticlib", "--message-format=json"]).current_dir(root());
     let said = command(&mut cargo)?;
     let messages = said.lines().filter_map(|line| serde_json::from_str::<serde_json::Value>(line).ok());
     let files = messages.flat_map(|message| message["filenames"].as_array().cloned().unwrap_or_default());
     let files: Vec<String> = files.filter_map(|file| file.as_str().map(str::to_string)).collect();
-    let found = files.iter().rev().find(|file| file.ends_with("liboutcrop_capi.a"));
-    let found = found.ok_or_else(|| format!("cargo rustc made no liboutcrop_capi.a: {files:?}"))?;
-    Ok(Path::new(found).parent().expect("a file is in a directory").to_path_buf())
+    let found = files.iter().rev().find(|file| file.ends_with(ARCHIVE));
+    found.map(PathBuf::from).ok_or_else(|| format!("cargo rustc made no {ARCHIVE}: {files:?}"))
 }
 
-fn shared(from: &Path, lib: &Path) -> Result<(), String> {
-    let file = format!("librocksdb.so.{API}");
-    command(Command::new("strip").arg("-o").arg(lib.join(&file)).arg(from))?;
-    for (link, to) in
-        [(format!("librocksdb.so.{MAJOR}"), file), ("librocksdb.so".into(), format!("librocksdb.so.{MAJOR}"))]
-    {
-        std::os::unix::fs::symlink(&to, lib.join(&link)).map_err(|error| format!("{link}: {error}"))?;
-    }
-    Ok(())
-}
-
-fn archive(from: &Path, lib: &Path, dir: &Path, names: &BTreeSet<String>) -> Result<(), String> {
+/// What these functions need of the archive, directly or not. Nothing else has a name that could collide.
+fn one_object(archive: &Path, dir: &Path, names: &BTreeSet<String>) -> Result<PathBuf, String> {
     let list = dir.join("names.txt");
     let write =
         |text: String| std::fs::write(&list, text).map_err(|error| format!("{}: {error}", list.display()));
     let object = dir.join("rocksdb.o");
-    // Takes from the archive what these functions need, directly or not.
     write(names.iter().map(|name| format!("--undefined={name}\n")).collect())?;
     command(
         Command::new("ld")
             .args(["-r", "--gc-sections", "-o"])
             .arg(&object)
             .arg(format!("@{}", list.display()))
-            .arg(from),
+            .arg(archive),
     )?;
     write(names.iter().map(|name| format!("{name}\n")).collect())?;
     command(
@@ -73,8 +67,29 @@ fn archive(from: &Path, lib: &Path, dir: &Path, names: &BTreeSet<String>) -> Res
             .args(["--remove-section=.llvmbc", "--remove-section=.llvmcmd"])
             .arg(&object),
     )?;
-    let archive = lib.join("librocksdb.a");
-    command(Command::new("ar").arg("rcsD").args([&archive, &object])).map(|_| ())
+    Ok(object)
+}
+
+fn shared(object: &Path, dir: &Path, lib: &Path) -> Result<(), String> {
+    let file = format!("librocksdb.so.{API}");
+    let whole = dir.join(&file);
+    command(
+        Command::new("cc")
+            .args(["-shared", "-o"])
+            .args([&whole, object])
+            .arg(format!("-Wl,-soname,librocksdb.so.{MAJOR}"))
+            // Calls inside of the library stay inside: see `crates/capi/build.rs`.
+            .args(["-Wl,-Bsymbolic-functions", "-Wl,-O1", "-Wl,-z,relro,-z,now", "-Wl,--gc-sections"])
+            .args(["-Wl,--no-undefined", "-Wl,--as-needed"])
+            .args(["-lgcc_s", "-lutil", "-lrt", "-lpthread", "-lm", "-ldl"]),
+    )?;
+    command(Command::new("strip").arg("-o").arg(lib.join(&file)).arg(&whole))?;
+    for (link, to) in
+        [(format!("librocksdb.so.{MAJOR}"), file), ("librocksdb.so".into(), format!("librocksdb.so.{MAJOR}"))]
+    {
+        std::os::unix::fs::symlink(&to, lib.join(&link)).map_err(|error| format!("{link}: {error}"))?;
+    }
+    Ok(())
 }
 
 /// Both libraries define the functions of the headers and those that only older headers have, and nothing else.
