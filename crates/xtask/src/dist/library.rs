@@ -44,7 +44,7 @@ fn compile(profile: Profile) -> Result<PathBuf, String> {
     found.map(PathBuf::from).ok_or_else(|| format!("cargo rustc made no {ARCHIVE}: {files:?}"))
 }
 
-/// What these functions need of the archive, directly or not. Nothing else has a name that could collide.
+/// Takes from the archive all that these functions need, directly or not. Nothing else has a name that could collide.
 fn one_object(archive: &Path, dir: &Path, names: &BTreeSet<String>) -> Result<PathBuf, String> {
     let list = dir.join("names.txt");
     let write =
