@@ -175,7 +175,7 @@ impl Suite {
     }
 }
 
-/// Packages that are optimized. Some tests write gigabytes; those that only call are compiled in half the time as they are.
+/// Packages that are optimized, because some tests write gigabytes. The others are not: compiling them takes longer than the tests gain.
 const OPTIMIZED: [&str; 8] = [
     "outcrop-base",
     "outcrop-env",
