@@ -10,7 +10,7 @@
 use crate::core::Core;
 use crate::jobs::JobContext;
 use crate::manifest_file::snapshot_edits;
-use crate::obsolete_files::purge_obsolete_files;
+use crate::obsolete_files::purge_obsolete_files_now;
 use crate::paths::in_one_directory;
 use outcrop_base::{Result, SeqNum};
 use outcrop_env::Env;
@@ -149,7 +149,7 @@ impl LiveFileStorage {
     }
 }
 
-/// Holds file deletions back while it lives.
+/// Holds file deletions back while it lives. Once the last is dropped, files that were obsolete meanwhile are gone on return.
 pub struct DeletionsOnHold<'d>(&'d JobContext);
 
 impl<'d> DeletionsOnHold<'d> {
@@ -167,7 +167,7 @@ impl Drop for DeletionsOnHold<'_> {
         let mut state = self.0.versions.state.lock();
         state.deletion_holds -= 1;
         drop(state);
-        purge_obsolete_files(self.0);
+        purge_obsolete_files_now(self.0);
     }
 }
 

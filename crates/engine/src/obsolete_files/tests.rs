@@ -1,6 +1,7 @@
 //! Which files go when, without a database.
 
 use super::*;
+use crate::live_files::DeletionsOnHold;
 use crate::objects::DbObjects;
 use crate::sst_file_manager::SstFileManager;
 use crate::testing::parts::{DIR, FIRST_WAL, Lines, Parts, plain_options};
@@ -250,22 +251,29 @@ fn a_leftover_that_cannot_be_removed_is_no_reason_not_to_open() {
 
 #[test]
 fn a_caller_waits_for_files_that_another_thread_is_removing() {
-    let parts = no_recycling();
-    let removed = std::sync::atomic::AtomicBool::new(false);
-    let other = Purging::new(&parts.jobs);
-    std::thread::scope(|scope| {
-        scope.spawn(|| {
-            purge_obsolete_files_now(&parts.jobs);
-            assert!(removed.load(Ordering::SeqCst));
+    let calls: [fn(&Parts); 2] = [
+        |parts| purge_obsolete_files_now(&parts.jobs),
+        // What a backup or a checkpoint ends with.
+        |parts| drop(DeletionsOnHold::new(&parts.jobs)),
+    ];
+    for call in calls {
+        let parts = no_recycling();
+        let removed = std::sync::atomic::AtomicBool::new(false);
+        let other = Purging::new(&parts.jobs);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                call(&parts);
+                assert!(removed.load(Ordering::SeqCst));
+            });
+            // The caller has removed what it found, which is nothing, and waits, or is about to.
+            while parts.versions.state.lock().next_purge < 2 {
+                std::thread::yield_now();
+            }
+            removed.store(true, Ordering::SeqCst);
+            drop(other);
         });
-        // The caller has removed what it found, which is nothing, and waits, or is about to.
-        while parts.versions.state.lock().next_purge < 2 {
-            std::thread::yield_now();
-        }
-        removed.store(true, Ordering::SeqCst);
-        drop(other);
-    });
-    // One that a listener makes on the thread of a removal would wait for itself.
-    let _own = Purging::new(&parts.jobs);
-    purge_obsolete_files_now(&parts.jobs);
+        // One that a listener makes on the thread of a removal would wait for itself.
+        let _own = Purging::new(&parts.jobs);
+        call(&parts);
+    }
 }
