@@ -5,7 +5,7 @@
 
 use crate::plan::{self, Cycle, Limits};
 use outcrop_options::file::print;
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 /// Histories whose plans show which values are drawn at all.
 const PLANS: u64 = 400;
@@ -23,13 +23,14 @@ pub struct Settings {
 impl Settings {
     /// Those of the plans of some histories.
     pub fn drawn() -> Settings {
-        let mut values: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        let mut drawn: HashMap<String, HashSet<String>> = HashMap::new();
         for seed in 1..=PLANS {
             for (name, value) in of_history(&Limits::of(seed)).into_iter().flatten() {
-                values.entry(name).or_default().insert(value);
+                drawn.entry(name).or_default().insert(value);
             }
         }
-        values.retain(|_, values| values.len() > 1);
+        let several = drawn.into_iter().filter(|(_, values)| values.len() > 1);
+        let values = several.map(|(name, values)| (name, values.into_iter().collect())).collect();
         Settings { values, met: HashSet::new() }
     }
 

@@ -78,6 +78,8 @@ impl Mapping {
 
     /// Touches every page, so that later users meet no page fault. The contents stay zero: for new mappings only.
     pub fn prefault(&mut self) {
+        // Many pages at a time; those that an old kernel left, one by one.
+        populate(self.start.as_ptr(), self.len);
         for offset in (0..self.len).step_by(PAGE) {
             // SAFETY: within the mapping, which `&mut self` shows nobody else uses. Volatile, or the store of a
             // zero over a zero could be left out.

@@ -25,13 +25,32 @@ type Shared = Arc<Mutex<FileBytes>>;
 /// A name, and the file it is given or `None`.
 type NameChange = (PathBuf, Option<Shared>);
 
+/// One that is not durable. The directory is [`plain`]: it is compared at each sync of any.
+#[derive(Debug)]
+struct Pending {
+    dir: PathBuf,
+    path: PathBuf,
+    file: Option<Shared>,
+}
+
+impl Pending {
+    fn new((path, file): NameChange) -> Pending {
+        Pending { dir: plain(parent_of(&path)), path, file }
+    }
+}
+
+/// A path with one text: without double separators and the like.
+fn plain(path: &Path) -> PathBuf {
+    path.components().collect()
+}
+
 #[derive(Debug, Default)]
 struct Tree {
     files: BTreeMap<PathBuf, Shared>,
     /// Names that would exist after a crash, and the files they name.
     durable: BTreeMap<PathBuf, Shared>,
     /// Changes of names since, in their order; each is made as a whole.
-    pending: Vec<Vec<NameChange>>,
+    pending: Vec<Vec<Pending>>,
     /// Files created so far.
     created: u64,
     dirs: BTreeSet<PathBuf>,
@@ -49,7 +68,7 @@ impl Tree {
                 None => drop(self.files.remove(path)),
             }
         }
-        self.pending.push(changes);
+        self.pending.push(changes.into_iter().map(Pending::new).collect());
     }
 
     /// The number of the next file.
@@ -71,9 +90,9 @@ impl Tree {
         };
         moved(&mut self.files);
         moved(&mut self.durable);
-        for (path, _) in self.pending.iter_mut().flatten() {
-            if let Ok(rest) = path.strip_prefix(source) {
-                *path = target.join(rest);
+        for change in self.pending.iter_mut().flatten() {
+            if let Ok(rest) = change.path.strip_prefix(source) {
+                *change = Pending::new((target.join(rest), change.file.take()));
             }
         }
         for dirs in [&mut self.dirs, &mut self.unsynced_dirs] {
@@ -159,7 +178,8 @@ impl MemoryFs {
         let mut tree = lock(&self.tree);
         tree.locked.clear();
         let mut durable = std::mem::take(&mut tree.durable);
-        for (path, file) in std::mem::take(&mut tree.pending).into_iter().take(names).flatten() {
+        for Pending { path, file, .. } in std::mem::take(&mut tree.pending).into_iter().take(names).flatten()
+        {
             match file {
                 Some(file) => drop(durable.insert(path, file)),
                 None => drop(durable.remove(&path)),
@@ -418,19 +438,23 @@ impl FileSystem for MemoryFs {
     }
 
     fn sync_dir(&self, dir: &Path) -> Result<()> {
-        let mut tree = lock(&self.tree);
-        for changes in &mut tree.pending {
-            changes.retain(|(path, _)| path.parent() != Some(dir));
-        }
-        tree.pending.retain(|changes| !changes.is_empty());
-        tree.durable.retain(|path, _| path.parent() != Some(dir));
-        let inside: Vec<_> = tree
-            .files
-            .iter()
-            .filter(|(path, _)| path.parent() == Some(dir))
-            .map(|(path, file)| (path.clone(), file.clone()))
-            .collect();
-        tree.durable.extend(inside);
+        let mut guard = lock(&self.tree);
+        let tree = &mut *guard;
+        let plain_dir = plain(dir);
+        // What no change is pending of is durable as it is: a directory may hold many names of which few change.
+        tree.pending.retain_mut(|changes| {
+            changes.retain(|change| {
+                let stays = change.dir.as_os_str() != plain_dir.as_os_str();
+                if !stays {
+                    match tree.files.get(&change.path) {
+                        Some(file) => drop(tree.durable.insert(change.path.clone(), file.clone())),
+                        None => drop(tree.durable.remove(&change.path)),
+                    }
+                }
+                stays
+            });
+            !changes.is_empty()
+        });
         tree.unsynced_dirs.retain(|path| parent_of(path) != dir);
         Ok(())
     }

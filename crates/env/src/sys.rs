@@ -24,12 +24,14 @@ pub fn open_files_limit() -> Option<u64> {
     (result == 0).then_some(limit.rlim_cur)
 }
 
-/// The system's number of the calling thread.
+/// The system's number of the calling thread. In the child of a fork, the one that the thread had in its parent.
 #[must_use]
 pub fn thread_id() -> u64 {
-    // SAFETY: the call takes nothing and cannot fail.
-    let number = unsafe { libc::syscall(libc::SYS_gettid) };
-    number.unsigned_abs()
+    thread_local! {
+        // SAFETY: the call takes nothing and cannot fail.
+        static NUMBER: u64 = unsafe { libc::syscall(libc::SYS_gettid) }.unsigned_abs();
+    }
+    NUMBER.with(|number| *number)
 }
 
 /// Gives memory that the process has freed, and the C library's allocator keeps, back to the operating system. It takes as long as

@@ -10,7 +10,9 @@ use crate::recorded_paths::{self, WRITTEN_BY};
 use crate::rows::{CF_ROWS, DB_ROWS, NEWER_THAN_6_29, OptionValue, Row, TABLE_ROWS, bad_value, printed, set};
 use crate::{BlockBasedTableOptions, ColumnFamilyOptions, DbOptions};
 use outcrop_base::{Error, PrefixExtractor, Result};
+use std::collections::HashSet;
 use std::fmt::Write;
+use std::sync::LazyLock;
 
 /// The RocksDB whose option names the file uses: old enough that any supported version loads it.
 const WRITTEN_AS_VERSION: &str = "6.29.5";
@@ -41,21 +43,25 @@ pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> Stri
     )
 }
 
+/// Names that RocksDB 6.29 does not know, and fields that it does not know in options of a name that ends so.
+static NEWER: LazyLock<(HashSet<&str>, Vec<(&str, &str)>)> = LazyLock::new(|| {
+    let kept = DB_KEPT.iter().chain(CF_KEPT).chain(TABLE_KEPT);
+    let mut names: HashSet<&str> = kept.filter(|row| row.newer).map(|row| row.name).collect();
+    names.extend(NEWER_THAN_6_29.iter().filter(|newer| !newer.contains('.')));
+    (names, NEWER_THAN_6_29.iter().filter_map(|newer| newer.split_once('.')).collect())
+});
+
 /// Whether a name that RocksDB 6.29 does not know is among these statements.
 fn names_newer_option(statements: &str) -> bool {
     let has_field = |value: &str, field: &str| {
         let fields = value.trim_matches(['{', '}']).split(';');
         fields.filter_map(|pair| pair.split_once('=')).any(|(name, _)| name == field)
     };
-    let kept = DB_KEPT.iter().chain(CF_KEPT).chain(TABLE_KEPT);
-    let newer: Vec<&str> = kept.filter(|row| row.newer).map(|row| row.name).collect();
+    let (names, fields) = &*NEWER;
     statements.lines().filter_map(|line| line.trim().split_once('=')).any(|(name, value)| {
-        let acting = NEWER_THAN_6_29.iter().any(|newer| match newer.split_once('.') {
-            // `bottommost_compression_opts` has the fields of `compression_opts`.
-            Some((outer, field)) => name.ends_with(outer) && has_field(value, field),
-            None => *newer == name,
-        });
-        acting || newer.contains(&name)
+        // `bottommost_compression_opts` has the fields of `compression_opts`.
+        let has_newer = |(outer, field): &(&str, &str)| name.ends_with(outer) && has_field(value, field);
+        names.contains(name) || fields.iter().any(has_newer)
     })
 }
 

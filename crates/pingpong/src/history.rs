@@ -120,9 +120,10 @@ fn thread_of(key: &[u8]) -> Option<usize> {
 
 /// The write that a value is of, or its last operand, if that is of this cycle.
 fn index_of(value: &[u8], cycle: u64) -> Option<u64> {
-    let value = value.rsplit(|byte| *byte == b',').next()?;
-    let end = value.iter().position(|byte| *byte == b'-')?;
-    let (of, index) = std::str::from_utf8(&value[..end]).ok()?.strip_prefix('c')?.split_once('i')?;
+    // As text: values are long, and the standard library is optimized where this crate is not.
+    let value = std::str::from_utf8(value).ok()?;
+    let last = value.rfind(',').map_or(value, |comma| &value[comma + 1..]);
+    let (of, index) = last.split_once('-')?.0.strip_prefix('c')?.split_once('i')?;
     (of.parse() == Ok(cycle)).then(|| index.parse().ok())?
 }
 
