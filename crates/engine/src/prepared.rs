@@ -121,6 +121,10 @@ impl PreparedTransactions {
         let mut apply = |record: Record<'_>| {
             if let Some(memtable) = memtable_of(record.cf) {
                 insert(memtable, first.plus(count), record.op);
+                // Nobody else writes yet: there is no pause to avoid, but pages to be taken many at a time.
+                if let Some(ahead) = memtable.prefault_range() {
+                    memtable.prefault(&ahead);
+                }
             }
             count += 1;
         };

@@ -2,12 +2,19 @@
 //!
 //! Address translation is a large part of a cache miss: 4 KiB pages cost a dependent access 310 ns where 2 MiB
 //! pages cost 226. Memory becomes resident as it is touched and is returned on drop.
+//!
+//! A huge page is resident as a whole at its first touch. What may stay nearly empty begins as a lean mapping: on ordinary
+//! pages until its owner knows better.
 
 use std::ops::Range;
 use std::ptr::NonNull;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 /// Size and alignment of a huge page.
 const HUGE_PAGE: usize = 2 << 20;
+/// How often the kernel is asked to make a huge page of ordinary ones.
+#[cfg(not(miri))]
+const COLLAPSES: usize = 3;
 /// Size of an ordinary page.
 pub const PAGE: usize = 4096;
 
@@ -15,6 +22,8 @@ pub const PAGE: usize = 4096;
 pub struct Mapping {
     start: NonNull<u8>,
     len: usize,
+    /// Bytes from the start that have ordinary pages, though huge ones would fit.
+    lean: AtomicUsize,
 }
 
 // SAFETY: the mapping is plain memory owned by this value; how it is shared is up to its user.
@@ -74,6 +83,52 @@ impl Mapping {
         }
         #[cfg(miri)]
         let _ = (start, end);
+    }
+
+    /// As [`Mapping::new`], but the first `bytes` bytes have ordinary pages until [`Mapping::use_huge_pages`].
+    pub fn lean(len: usize, bytes: usize) -> Mapping {
+        let mut mapping = Mapping::new(len);
+        if mapping.len >= HUGE_PAGE {
+            let lean = bytes.next_multiple_of(HUGE_PAGE).min(mapping.len);
+            *mapping.lean.get_mut() = lean;
+            #[cfg(not(miri))]
+            // SAFETY: part of the mapping. If the kernel refuses, its pages are huge.
+            unsafe {
+                libc::madvise(mapping.start.as_ptr().cast(), lean, libc::MADV_NOHUGEPAGE);
+            }
+        }
+        mapping
+    }
+
+    /// True if it begins with ordinary pages though huge ones would fit.
+    pub fn is_lean(&self) -> bool {
+        // Relaxed: it tells of the pages alone, never of what is in them.
+        self.lean.load(Ordering::Relaxed) > 0
+    }
+
+    /// Copies the ordinary pages of a lean mapping onto huge ones, and makes those resident that were not touched. Others read and write
+    /// meanwhile. Takes up to some milliseconds for each 2 MiB. Kernels before 6.1 keep the ordinary pages for a while, or for good.
+    pub fn use_huge_pages(&self) {
+        // Relaxed: as above.
+        let lean = self.lean.swap(0, Ordering::Relaxed);
+        #[cfg(not(miri))]
+        if lean > 0 {
+            let address = self.start.as_ptr();
+            // SAFETY: part of the mapping, whose contents stay as they are.
+            unsafe { libc::madvise(address.cast(), lean, libc::MADV_HUGEPAGE) };
+            for piece in (0..lean).step_by(HUGE_PAGE) {
+                // It fails where a page is being used at that moment.
+                (0..COLLAPSES).any(|_| {
+                    // SAFETY: as above.
+                    let done =
+                        unsafe { libc::madvise(address.add(piece).cast(), HUGE_PAGE, libc::MADV_COLLAPSE) };
+                    done == 0
+                });
+            }
+            populate(address, lean);
+        }
+        #[cfg(miri)]
+        let _ = lean;
     }
 
     /// Touches every page, so that later users meet no page fault. The contents stay zero: for new mappings only.
@@ -157,7 +212,8 @@ impl Mapping {
                 libc::madvise(start as *mut libc::c_void, len, libc::MADV_HUGEPAGE);
             }
         }
-        Mapping { start: NonNull::new(start as *mut u8).expect("mmap gives no null"), len }
+        let start = NonNull::new(start as *mut u8).expect("mmap gives no null");
+        Mapping { start, len, lean: AtomicUsize::new(0) }
     }
 }
 
@@ -176,7 +232,7 @@ impl Mapping {
         let layout = std::alloc::Layout::from_size_align(Mapping::rounded(len), 64).unwrap();
         // SAFETY: the layout's size is not zero.
         let start = unsafe { std::alloc::alloc_zeroed(layout) };
-        Mapping { start: NonNull::new(start).unwrap(), len: layout.size() }
+        Mapping { start: NonNull::new(start).unwrap(), len: layout.size(), lean: AtomicUsize::new(0) }
     }
 }
 

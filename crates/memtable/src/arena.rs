@@ -14,6 +14,7 @@
 use crate::pool::MemTablePool;
 use crate::sync::{AtomicPtr, AtomicU64, AtomicUsize, Mutex, Ordering};
 use outcrop_env::{Mapping, populate};
+use std::mem::ManuallyDrop;
 use std::ops::Range;
 use std::ptr;
 use std::sync::Arc;
@@ -31,6 +32,9 @@ const MAX_CHUNKS: usize = if cfg!(loom) { 4 } else { 256 };
 const AHEAD: usize = 4 << 20;
 /// Chunks below this are faulted in as they are used: a huge page.
 const LEAST_AHEAD: usize = 2 << 20;
+/// Until so much is used, the first chunk has ordinary pages, and so has the index: a memtable of few entries takes little more memory than
+/// they do.
+const LEAN: usize = 256 << 10;
 
 /// Memory of an arena that should become resident.
 #[derive(Debug)]
@@ -55,12 +59,15 @@ pub struct Arena {
     used_bytes: AtomicUsize,
     /// Bytes of the current chunk, from its start, that are resident or asked for.
     resident: AtomicUsize,
+    /// The first chunk.
+    first: ManuallyDrop<Mapping>,
     owned: Mutex<Owned>,
     pool: Arc<MemTablePool>,
 }
 
 #[derive(Default)]
 struct Owned {
+    /// The chunks after the first.
     mappings: Vec<Mapping>,
     /// Not boxes: moving a box claims its memory as its own, which would end what points into it.
     spilled: Vec<Vec<u8>>,
@@ -70,7 +77,7 @@ impl Arena {
     /// An arena that expects to hold about `expected_bytes`.
     pub fn new(expected_bytes: usize, pool: Arc<MemTablePool>) -> Arena {
         let chunk_bytes = pool.chunk_bytes().unwrap_or_else(|| Arena::chunk_bytes(expected_bytes));
-        let (mapping, resident) = pool.take(chunk_bytes);
+        let (mapping, resident) = pool.take(chunk_bytes, LEAST_AHEAD);
         let chunk_units = mapping.len().min(MAX_CHUNK) / UNIT;
         let arena = Arena {
             chunks: std::array::from_fn(|_| AtomicPtr::new(ptr::null_mut())),
@@ -79,11 +86,11 @@ impl Arena {
             chunk_units,
             used_bytes: AtomicUsize::new(0),
             resident: AtomicUsize::new(resident),
+            first: ManuallyDrop::new(mapping),
             owned: Mutex::default(),
             pool,
         };
-        arena.chunks[0].store(mapping.as_ptr(), Ordering::Relaxed);
-        arena.owned.lock().mappings.push(mapping);
+        arena.chunks[0].store(arena.first.as_ptr(), Ordering::Relaxed);
         arena
     }
 
@@ -120,7 +127,7 @@ impl Arena {
         }
         let next = full + 1;
         assert!(next < MAX_CHUNKS, "a memtable cannot exceed {MAX_CHUNKS} chunks");
-        let (mapping, resident) = self.pool.take(self.chunk_units * UNIT);
+        let (mapping, resident) = self.pool.take(self.chunk_units * UNIT, 0);
         // Relaxed: the cursor publishes it.
         self.chunks[next].store(mapping.as_ptr(), Ordering::Relaxed);
         owned.mappings.push(mapping);
@@ -145,14 +152,30 @@ impl Arena {
         if used + AHEAD / 2 <= resident {
             return None;
         }
+        if chunk == 0 && used < LEAST_AHEAD / 2 {
+            if used < LEAN || resident > 0 {
+                return None;
+            }
+            // Its first huge page, which has entries already.
+            self.resident.store(LEAST_AHEAD, Ordering::Relaxed);
+            return Some(PrefaultRange { chunk, bytes: 0..0 });
+        }
         let end = (used + AHEAD).min(chunk_bytes);
         self.resident.store(end, Ordering::Relaxed);
         let bytes = resident.max(used)..end;
         (!bytes.is_empty()).then_some(PrefaultRange { chunk, bytes })
     }
 
+    /// True until the first chunk has huge pages only: few entries are in it.
+    pub fn is_lean(&self) -> bool {
+        self.first.is_lean()
+    }
+
     /// Makes `ahead` resident, from any thread, while others allocate and write.
     pub fn prefault(&self, ahead: &PrefaultRange) {
+        if ahead.chunk == 0 {
+            self.first.use_huge_pages();
+        }
         let base = self.chunks[ahead.chunk].load(Ordering::Relaxed);
         populate(base.wrapping_add(ahead.bytes.start), ahead.bytes.len());
     }
@@ -167,9 +190,8 @@ impl Arena {
         // Acquire: memory allocated before is not touched here, the memory after it was not written to.
         let cursor = self.cursor.swap(chunk << 32 | self.chunk_units as u64, Ordering::AcqRel);
         let used = cursor as u32 as usize;
-        if used < self.chunk_units
-            && let Some(mapping) = owned.mappings.last()
-        {
+        if used < self.chunk_units {
+            let mapping = owned.mappings.last().unwrap_or(&self.first);
             // SAFETY: `allocate` gave out nothing after the cursor, and gives out nothing until it is set back below.
             unsafe { mapping.give_back_from(used * UNIT) };
             self.resident.store(used * UNIT, Ordering::Relaxed);
@@ -212,8 +234,10 @@ impl Drop for Arena {
         let owned = self.owned.get_mut();
         // Relaxed: `&mut self` shows that nobody allocates any more.
         let used = self.cursor.load(Ordering::Relaxed) as u32 as usize * UNIT;
-        let last = owned.mappings.len() - 1;
-        for (index, mapping) in owned.mappings.drain(..).enumerate() {
+        let last = owned.mappings.len();
+        // SAFETY: taken once, here, and not used again.
+        let first = unsafe { ManuallyDrop::take(&mut self.first) };
+        for (index, mapping) in std::iter::once(first).chain(owned.mappings.drain(..)).enumerate() {
             let dirty = if index == last { used.min(mapping.len()) } else { mapping.len() };
             self.pool.give(mapping, dirty);
         }

@@ -62,6 +62,11 @@ impl HashIndex {
         (self.mask + 1) * 8
     }
 
+    /// Has them for all slots, where so many fit.
+    pub fn use_huge_pages(&self) {
+        self.slots.use_huge_pages();
+    }
+
     #[inline]
     fn slot(&self, index: usize) -> &AtomicU64 {
         let index = index & self.mask;

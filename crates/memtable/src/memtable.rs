@@ -70,9 +70,17 @@ impl MemTable {
         let budget = pool.account().map_or(u64::MAX, |account| account.budget());
         let size = clamped(write_buffer_size.min(budget));
         let indexed = !matches!(comparator, Comparator::User(_));
+        let arena = Arena::new(size, pool.clone());
+        let index = indexed.then(|| HashIndex::new(size, pool.clone()));
+        if !arena.is_lean()
+            && let Some(index) = &index
+        {
+            // Nobody would ask for it later.
+            index.use_huge_pages();
+        }
         MemTable {
-            list: SkipList::new(comparator, Arena::new(size, pool.clone())),
-            index: indexed.then(|| HashIndex::new(size, pool.clone())),
+            list: SkipList::new(comparator, arena),
+            index,
             write_buffer_size: size,
             entries: AtomicU64::new(0),
             deletes: AtomicU64::new(0),
@@ -336,9 +344,12 @@ impl MemTable {
         self.list.arena().ahead()
     }
 
-    /// Makes it resident; entries may come meanwhile.
+    /// Makes it resident; entries may come meanwhile. What has ordinary pages so far, because few entries came, has huge ones from here on.
     pub fn prefault(&self, ahead: &PrefaultRange) {
         self.list.arena().prefault(ahead);
+        if let Some(index) = &self.index {
+            index.use_huge_pages();
+        }
     }
 
     /// Gives the memory that no entry takes yet back to the operating system; it comes again as entries come, at a page fault

@@ -113,26 +113,26 @@ impl MemTablePool {
     }
 
     /// A mapping of `len` bytes, rounded up as [`Mapping::new`] does, and how many of them, from the start, are resident.
-    /// Its contents mean nothing.
-    pub(crate) fn take(&self, len: usize) -> (Mapping, usize) {
+    /// Its contents mean nothing. If it is new, its first `lean` bytes have ordinary pages: a memtable may stay nearly empty.
+    pub(crate) fn take(&self, len: usize, lean: usize) -> (Mapping, usize) {
         match self.find(len) {
             Some(Idle { mapping, ready: true, .. }) => {
                 let resident = mapping.len();
                 (mapping, resident)
             }
             Some(Idle { mapping, dirty, .. }) => (mapping, dirty),
-            None => (Mapping::new(len), 0),
+            None => (Mapping::lean(len, lean), 0),
         }
     }
 
-    /// As [`MemTablePool::take`], and all zeros.
+    /// As [`MemTablePool::take`], and all zeros. All of a new one has ordinary pages.
     pub(crate) fn take_zeroed(&self, len: usize) -> Mapping {
         match self.find(len) {
             Some(Idle { mut mapping, dirty, .. }) => {
                 mapping.zero(dirty);
                 mapping
             }
-            None => Mapping::new(len),
+            None => Mapping::lean(len, len),
         }
     }
 
@@ -147,7 +147,7 @@ impl MemTablePool {
         ready.or_else(|| idle.iter().position(fits)).map(|index| idle.swap_remove(index))
     }
 
-    /// Takes a mapping back whose first `dirty` bytes were used.
+    /// Takes a mapping back whose first `dirty` bytes were used. A lean one goes back to the operating system: little of it was.
     pub(crate) fn give(&self, mapping: Mapping, dirty: usize) {
         // Relaxed: as in `find`.
         self.rests.store(0, Ordering::Relaxed);
@@ -157,7 +157,10 @@ impl MemTablePool {
     fn hold(&self, new: Idle) {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         let held: usize = idle.iter().map(|idle| idle.mapping.len()).sum();
-        if new.mapping.len() <= LARGEST_HELD && held + new.mapping.len() <= self.limit_bytes {
+        if !new.mapping.is_lean()
+            && new.mapping.len() <= LARGEST_HELD
+            && held + new.mapping.len() <= self.limit_bytes
+        {
             idle.push(new);
             return;
         }
@@ -252,15 +255,15 @@ mod tests {
     #[test]
     fn memory_comes_back_as_it_is_asked_for_and_within_the_limit() {
         let pool = MemTablePool::new(3 << 20);
-        let (first, second) = (pool.take(2 << 20).0, pool.take(2 << 20).0);
+        let (first, second) = (pool.take(2 << 20, 0).0, pool.take(2 << 20, 0).0);
         let address = first.as_ptr();
         // SAFETY: within the mapping, which nobody else uses.
         unsafe { std::ptr::write_bytes(address, 7, 1000) };
         pool.give(first, 1000);
         pool.give(second, 0);
         assert_eq!(pool.idle_bytes(), 2 << 20);
-        assert_eq!(pool.take(4096).0.len(), 4096);
-        let (again, resident) = pool.take(2 << 20);
+        assert_eq!(pool.take(4096, 0).0.len(), 4096);
+        let (again, resident) = pool.take(2 << 20, 0);
         assert_eq!(resident, 1000);
         assert_eq!(again.as_ptr(), address);
         assert_eq!(bytes(&again)[..1000], [7; 1000], "as it is");
@@ -286,7 +289,7 @@ mod tests {
         pool.prepare(8 << 20);
         table = pool.take_zeroed(index);
         assert!(bytes(&table).iter().all(|byte| *byte == 0));
-        let (taken, resident) = pool.take(arena);
+        let (taken, resident) = pool.take(arena, 0);
         assert!(taken.len() >= arena && resident == taken.len());
         assert_eq!(pool.idle_bytes(), 0);
     }

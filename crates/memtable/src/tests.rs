@@ -317,14 +317,22 @@ fn memory_that_is_not_used_can_be_given_back() {
     memtable.insert(SeqNum(2), ValueType::Value, b"another", b"one");
     assert_eq!(newest(&memtable, b"key", 2), Some((1, b"value".to_vec())));
     assert_eq!(newest(&memtable, b"another", 2), Some((2, b"one".to_vec())));
-    // It comes again a part at a time, each named once, ahead of the entries.
+    // It comes again a part at a time, each named once, ahead of the entries: of those after the first.
     let before = resident_bytes();
-    let ahead = memtable.prefault_range().unwrap();
+    let mut seqs = 3..20_000;
+    let (few, ahead) = seqs
+        .by_ref()
+        .find_map(|seq| {
+            memtable.insert(SeqNum(seq), ValueType::Value, b"another", &[7; 1000]);
+            memtable.prefault_range().map(|ahead| (seq, ahead))
+        })
+        .unwrap();
+    assert!((900..1100).contains(&few), "after {few} entries of 1 kB: half of 2 MiB");
     assert!(memtable.prefault_range().is_none(), "named once");
     memtable.prefault(&ahead);
     assert_eq!(newest(&memtable, b"key", 2), Some((1, b"value".to_vec())));
     let mut parts = 0;
-    for seq in 3..20_000 {
+    for seq in seqs {
         memtable.insert(SeqNum(seq), ValueType::Value, b"key", &[7; 1000]);
         while let Some(ahead) = memtable.prefault_range() {
             memtable.prefault(&ahead);
@@ -338,8 +346,16 @@ fn memory_that_is_not_used_can_be_given_back() {
     ready.prepare(8 << 20);
     assert!(MemTable::new(Comparator::Bytewise, 8 << 20, &ready).prefault_range().is_none());
     let fresh = Arc::new(MemTablePool::new(0));
-    assert!(MemTable::new(Comparator::Bytewise, 8 << 20, &fresh).prefault_range().is_some());
-    assert!(MemTable::new(Comparator::Bytewise, 64 << 10, &fresh).prefault_range().is_none(), "too small");
+    let asks = |write_buffer_size: u64, entries: u64| {
+        let memtable = MemTable::new(Comparator::Bytewise, write_buffer_size, &fresh);
+        (1..=entries).any(|seq| {
+            memtable.insert(SeqNum(seq), ValueType::Value, b"key", &[7; 1000]);
+            memtable.prefault_range().is_some()
+        })
+    };
+    assert!(!asks(8 << 20, 200), "few entries");
+    assert!(asks(8 << 20, 300));
+    assert!(!asks(64 << 10, 300), "too small");
 }
 
 #[test]
