@@ -3,8 +3,8 @@
 //! Address translation is a large part of a cache miss: 4 KiB pages cost a dependent access 310 ns where 2 MiB
 //! pages cost 226. Memory becomes resident as it is touched and is returned on drop.
 //!
-//! A huge page is resident as a whole at its first touch. What may stay nearly empty begins as a lean mapping: on ordinary
-//! pages until its owner knows better.
+//! A huge page is resident as a whole at its first touch. Memory that may stay nearly empty begins as a lean mapping: on ordinary
+//! pages until its owner asks for huge ones.
 
 use std::ops::Range;
 use std::ptr::NonNull;

@@ -441,7 +441,7 @@ impl FileSystem for MemoryFs {
         let mut guard = lock(&self.tree);
         let tree = &mut *guard;
         let plain_dir = plain(dir);
-        // What no change is pending of is durable as it is: a directory may hold many names of which few change.
+        // Names without a pending change are durable as they are: a directory may hold many, of which few change.
         tree.pending.retain_mut(|changes| {
             changes.retain(|change| {
                 let stays = change.dir.as_os_str() != plain_dir.as_os_str();

@@ -344,7 +344,7 @@ impl MemTable {
         self.list.arena().ahead()
     }
 
-    /// Makes it resident; entries may come meanwhile. What has ordinary pages so far, because few entries came, has huge ones from here on.
+    /// Makes it resident; entries may come meanwhile. Memory that has ordinary pages so far, because few entries came, has huge ones from here on.
     pub fn prefault(&self, ahead: &PrefaultRange) {
         self.list.arena().prefault(ahead);
         if let Some(index) = &self.index {

@@ -43,12 +43,11 @@ pub fn print(db: &DbOptions, families: &[(String, ColumnFamilyOptions)]) -> Stri
     )
 }
 
-/// Names that RocksDB 6.29 does not know, and fields that it does not know in options of a name that ends so.
-static NEWER: LazyLock<(HashSet<&str>, Vec<(&str, &str)>)> = LazyLock::new(|| {
+/// Names that RocksDB 6.29 does not know.
+static NEWER_NAMES: LazyLock<HashSet<&str>> = LazyLock::new(|| {
     let kept = DB_KEPT.iter().chain(CF_KEPT).chain(TABLE_KEPT);
-    let mut names: HashSet<&str> = kept.filter(|row| row.newer).map(|row| row.name).collect();
-    names.extend(NEWER_THAN_6_29.iter().filter(|newer| !newer.contains('.')));
-    (names, NEWER_THAN_6_29.iter().filter_map(|newer| newer.split_once('.')).collect())
+    let kept = kept.filter(|row| row.newer).map(|row| row.name);
+    kept.chain(NEWER_THAN_6_29.iter().copied().filter(|newer| !newer.contains('.'))).collect()
 });
 
 /// Whether a name that RocksDB 6.29 does not know is among these statements.
@@ -57,11 +56,11 @@ fn names_newer_option(statements: &str) -> bool {
         let fields = value.trim_matches(['{', '}']).split(';');
         fields.filter_map(|pair| pair.split_once('=')).any(|(name, _)| name == field)
     };
-    let (names, fields) = &*NEWER;
+    // `bottommost_compression_opts` has the fields of `compression_opts`.
+    let newer_fields = NEWER_THAN_6_29.iter().filter_map(|newer| newer.split_once('.'));
     statements.lines().filter_map(|line| line.trim().split_once('=')).any(|(name, value)| {
-        // `bottommost_compression_opts` has the fields of `compression_opts`.
-        let has_newer = |(outer, field): &(&str, &str)| name.ends_with(outer) && has_field(value, field);
-        names.contains(name) || fields.iter().any(has_newer)
+        NEWER_NAMES.contains(name)
+            || newer_fields.clone().any(|(outer, field)| name.ends_with(outer) && has_field(value, field))
     })
 }
 

@@ -253,7 +253,7 @@ fn a_leftover_that_cannot_be_removed_is_no_reason_not_to_open() {
 fn a_caller_waits_for_files_that_another_thread_is_removing() {
     let calls: [fn(&Parts); 2] = [
         |parts| purge_obsolete_files_now(&parts.jobs),
-        // What a backup or a checkpoint ends with.
+        // The end of a backup or a checkpoint.
         |parts| drop(DeletionsOnHold::new(&parts.jobs)),
     ];
     for call in calls {

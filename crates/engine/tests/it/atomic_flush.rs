@@ -103,7 +103,7 @@ fn unlogged_writes_come_back_up_to_one_point_in_all_column_families() {
     assert_eq!(undisturbed.unwrap().0, WRITES);
     let changes = fs.faults().changes();
     println!("{changes} changes");
-    // What one flush does at each point, and later ones here and there.
+    // Each point of some flushes, and later ones here and there.
     for point in (0..420).chain((420..changes + 5).step_by(4)) {
         seen.insert(lose_power(point, true).unwrap_or_else(|error| panic!("{error}")));
     }
