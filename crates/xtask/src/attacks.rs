@@ -70,12 +70,14 @@ enum Load {
 }
 
 /// Name, planted share, load.
-const ATTACKS: [(&str, f64, Load); 9] = [
+const ATTACKS: [(&str, f64, Load); 10] = [
     ("none: equals", 0.0, Load::Never),
     ("planted 1 %", 0.01, Load::Never),
     ("planted 2 %", 0.02, Load::Never),
     ("planted 3 %", 0.03, Load::Never),
     ("planted 5 %", 0.05, Load::Never),
+    // More than the blocks of most machines scatter by.
+    ("planted 30 %", 0.3, Load::Never),
     ("load that grows over the run", 0.0, Load::Growing),
     ("load that comes and goes", 0.0, Load::ComesAndGoes),
     ("load for a tenth of the run", 0.0, Load::OneTenth),

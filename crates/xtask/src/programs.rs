@@ -5,6 +5,7 @@
 
 use crate::{cargo, root};
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// The environment variable that names the directory they were put aside in; `cargo xtask campaign` and `cargo xtask ci` set it
 /// for what they run.
@@ -40,6 +41,37 @@ pub fn put_aside(names: &[&str], dir: &Path) -> Result<(), String> {
         std::fs::copy(&from, dir.join(name)).map_err(|error| format!("{}: {error}", from.display()))?;
     }
     Ok(())
+}
+
+/// Arguments that give cargo, in a workspace of its own, the C library of zstd as the build of this one made it: compiling it takes half
+/// a minute of processors. None if this one has not been built, or has another version.
+pub fn zstd_of_the_build(workspace: &Path) -> Vec<String> {
+    let version = |dir: &Path| {
+        let lock = std::fs::read_to_string(dir.join("Cargo.lock")).ok()?;
+        Some(lock.split_once("name = \"zstd-sys\"\nversion = ")?.1.lines().next()?.to_string())
+    };
+    let built = std::fs::read_dir(target_dir().join("debug/build")).into_iter().flatten().flatten();
+    let built = built.filter(|entry| entry.file_name().to_string_lossy().starts_with("zstd-sys-"));
+    let library = built.map(|entry| entry.path().join("out/libzstd.a")).find(|path| path.exists());
+    let (Some(library), Some(host)) = (library, host()) else { return Vec::new() };
+    match (version(&root()), version(workspace)) {
+        (Some(ours), Some(theirs)) if ours == theirs => {}
+        _ => return Vec::new(),
+    }
+    let dir = library.parent().unwrap_or(Path::new("")).display();
+    // In the place of what the build script of the package `zstd-sys` says.
+    let config = [
+        format!("target.{host}.zstd.rustc-link-lib=['static=zstd']"),
+        format!("target.{host}.zstd.rustc-link-search=['native={dir}']"),
+    ];
+    config.into_iter().flat_map(|text| ["--config".to_string(), text]).collect()
+}
+
+/// The machine that is compiled on and for, as the compiler calls it.
+fn host() -> Option<String> {
+    let said = Command::new("rustc").arg("-vV").output().ok()?;
+    let text = String::from_utf8(said.stdout).ok()?;
+    text.lines().find_map(|line| line.strip_prefix("host: ")).map(str::to_string)
 }
 
 /// Where cargo builds.

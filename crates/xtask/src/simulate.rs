@@ -111,14 +111,16 @@ fn cargo(
     if speed == Speed::Built {
         command.env("CARGO_PROFILE_DEV_OPT_LEVEL", "1");
     }
+    let workspace = root().join("simulator");
     command
         .args(arguments)
+        .args(programs::zstd_of_the_build(&workspace))
         .arg("--locked")
         .env("RUSTFLAGS", flags)
         .env("CARGO_TARGET_DIR", target)
         // Where flags ask for coverage, build scripts and macros count, too.
         .env("LLVM_PROFILE_FILE", target.join("build-%m.profraw"))
-        .current_dir(root().join("simulator"))
+        .current_dir(workspace)
         .status()
         .map_err(|error| format!("cargo: {error}"))
 }
