@@ -27,8 +27,8 @@ impl MemTablePool {
     }
 
     /// Memory for nodes, which make their own atomics in it.
-    pub fn take(&self, len: usize) -> (Mapping, usize) {
-        (Mapping::new(len), 0)
+    pub fn take(&self, len: usize, lean: usize) -> (Mapping, usize) {
+        (Mapping::lean(len, lean), 0)
     }
 
     /// Memory for the slots of a hash index: atomics that loom follows, all 0.
