@@ -32,8 +32,8 @@ impl MemTablePool {
     }
 
     /// Memory for the slots of a hash index: atomics that loom follows, all 0.
-    pub fn take_zeroed(&self, len: usize) -> Mapping {
-        let mapping = Mapping::new(len);
+    pub fn take_zeroed(&self, len: usize, lean: usize) -> Mapping {
+        let mapping = Mapping::lean(len, lean);
         let slots = mapping.as_ptr().cast::<AtomicU64>();
         for slot in 0..len / size_of::<AtomicU64>() {
             // SAFETY: within the mapping, which nobody else knows; its alignment is more than enough.

@@ -149,7 +149,8 @@ impl LiveFileStorage {
     }
 }
 
-/// Holds file deletions back while it lives. Once the last is dropped, files that were obsolete meanwhile are gone on return.
+/// Holds file deletions back while it lives. When the last one is dropped, and deletions are not disabled, files that became obsolete
+/// meanwhile are gone on return.
 pub struct DeletionsOnHold<'d>(&'d JobContext);
 
 impl<'d> DeletionsOnHold<'d> {

@@ -88,7 +88,7 @@ impl Mapping {
     /// As [`Mapping::new`], but the first `bytes` bytes have ordinary pages until [`Mapping::use_huge_pages`].
     pub fn lean(len: usize, bytes: usize) -> Mapping {
         let mut mapping = Mapping::new(len);
-        if mapping.len >= HUGE_PAGE {
+        if bytes > 0 && mapping.len >= HUGE_PAGE {
             let lean = bytes.next_multiple_of(HUGE_PAGE).min(mapping.len);
             *mapping.lean.get_mut() = lean;
             #[cfg(not(miri))]

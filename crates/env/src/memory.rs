@@ -39,7 +39,7 @@ impl Pending {
     }
 }
 
-/// A path with one text: without double separators and the like.
+/// The path without double separators and `.`: equal paths have equal bytes then.
 fn plain(path: &Path) -> PathBuf {
     path.components().collect()
 }

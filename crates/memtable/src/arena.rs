@@ -36,7 +36,7 @@ const LEAST_AHEAD: usize = 2 << 20;
 /// they do.
 const LEAN: usize = 256 << 10;
 
-/// Memory of an arena that should become resident.
+/// Memory of an arena that should become resident; of the first chunk also: its first huge page takes the place of ordinary ones.
 #[derive(Debug)]
 pub struct PrefaultRange {
     chunk: usize,

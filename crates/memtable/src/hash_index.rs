@@ -41,11 +41,12 @@ pub enum IndexLookup {
 }
 
 impl HashIndex {
-    /// An index for a memtable of about `expected_bytes`.
-    pub fn new(expected_bytes: usize, pool: Arc<MemTablePool>) -> HashIndex {
+    /// An index for a memtable of about `expected_bytes`. If it `is_lean`, new memory has ordinary pages until
+    /// [`HashIndex::use_huge_pages`].
+    pub fn new(expected_bytes: usize, is_lean: bool, pool: Arc<MemTablePool>) -> HashIndex {
         let table_bytes = HashIndex::table_bytes(expected_bytes);
         HashIndex {
-            slots: ManuallyDrop::new(pool.take_zeroed(table_bytes)),
+            slots: ManuallyDrop::new(pool.take_zeroed(table_bytes, if is_lean { table_bytes } else { 0 })),
             pool,
             mask: table_bytes / 8 - 1,
             overflow: AtomicBool::new(false),

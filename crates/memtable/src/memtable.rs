@@ -71,13 +71,8 @@ impl MemTable {
         let size = clamped(write_buffer_size.min(budget));
         let indexed = !matches!(comparator, Comparator::User(_));
         let arena = Arena::new(size, pool.clone());
-        let index = indexed.then(|| HashIndex::new(size, pool.clone()));
-        if !arena.is_lean()
-            && let Some(index) = &index
-        {
-            // Nobody would ask for it later.
-            index.use_huge_pages();
-        }
+        // Both go over to huge pages at once, when the arena asks for it.
+        let index = indexed.then(|| HashIndex::new(size, arena.is_lean(), pool.clone()));
         MemTable {
             list: SkipList::new(comparator, arena),
             index,

@@ -125,14 +125,14 @@ impl MemTablePool {
         }
     }
 
-    /// As [`MemTablePool::take`], and all zeros. All of a new one has ordinary pages.
-    pub(crate) fn take_zeroed(&self, len: usize) -> Mapping {
+    /// As [`MemTablePool::take`], and all zeros.
+    pub(crate) fn take_zeroed(&self, len: usize, lean: usize) -> Mapping {
         match self.find(len) {
             Some(Idle { mut mapping, dirty, .. }) => {
                 mapping.zero(dirty);
                 mapping
             }
-            None => Mapping::lean(len, len),
+            None => Mapping::lean(len, lean),
         }
     }
 
@@ -268,7 +268,7 @@ mod tests {
         assert_eq!(again.as_ptr(), address);
         assert_eq!(bytes(&again)[..1000], [7; 1000], "as it is");
         pool.give(again, 1000);
-        let again = pool.take_zeroed(2 << 20);
+        let again = pool.take_zeroed(2 << 20, 0);
         assert_eq!(again.as_ptr(), address);
         assert!(bytes(&again).iter().all(|byte| *byte == 0));
     }
@@ -282,12 +282,12 @@ mod tests {
         pool.prepare(8 << 20);
         assert_eq!(pool.idle_bytes(), held);
         let [arena, index] = mapping_sizes(8 << 20);
-        let mut table = pool.take_zeroed(index);
+        let mut table = pool.take_zeroed(index, 0);
         // SAFETY: within the mapping, which nobody else uses.
         unsafe { std::ptr::write_bytes(table.as_ptr(), 7, 100) };
         pool.give(table, 100);
         pool.prepare(8 << 20);
-        table = pool.take_zeroed(index);
+        table = pool.take_zeroed(index, 0);
         assert!(bytes(&table).iter().all(|byte| *byte == 0));
         let (taken, resident) = pool.take(arena, 0);
         assert!(taken.len() >= arena && resident == taken.len());

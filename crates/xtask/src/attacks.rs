@@ -76,7 +76,7 @@ const ATTACKS: [(&str, f64, Load); 10] = [
     ("planted 2 %", 0.02, Load::Never),
     ("planted 3 %", 0.03, Load::Never),
     ("planted 5 %", 0.05, Load::Never),
-    // More than the blocks of most machines scatter by.
+    // More than blocks scatter by on a noisy machine.
     ("planted 30 %", 0.3, Load::Never),
     ("load that grows over the run", 0.0, Load::Growing),
     ("load that comes and goes", 0.0, Load::ComesAndGoes),

@@ -52,7 +52,12 @@ pub fn zstd_of_the_build(workspace: &Path) -> Vec<String> {
     };
     let built = std::fs::read_dir(target_dir().join("debug/build")).into_iter().flatten().flatten();
     let built = built.filter(|entry| entry.file_name().to_string_lossy().starts_with("zstd-sys-"));
-    let library = built.map(|entry| entry.path().join("out/libzstd.a")).find(|path| path.exists());
+    // Older ones may be of other versions.
+    let libraries = built.filter_map(|entry| {
+        let path = entry.path().join("out/libzstd.a");
+        Some((path.metadata().ok()?.modified().ok()?, path))
+    });
+    let library = libraries.max().map(|(_, path)| path);
     let (Some(library), Some(host)) = (library, host()) else { return Vec::new() };
     match (version(&root()), version(workspace)) {
         (Some(ours), Some(theirs)) if ours == theirs => {}
