@@ -155,18 +155,14 @@ fn record(random: &mut Random) -> Record {
     let family = random.index(3);
     match random.below(10) {
         0..4 => Record::Put(family, key(random), Value::Number(random.below(100))),
-        4 => Record::Delete(family, key(random)),
-        // Not where operands are: RocksDB promises nothing for a single deletion over one. Its flush drops both, so that what
-        // is below is seen again; Outcrop's single deletion stays.
-        5 if family == 2 => Record::SingleDelete(family, key(random)),
-        5 => Record::Delete(family, key(random)),
+        4 | 5 => deletion(family, key(random)),
         6 => {
             let (a, b) = (key(random), key(random));
             match a.cmp(&b) {
                 Ordering::Less => Record::DeleteRange(family, a, b),
                 // A range with nothing in it has a number of its own; RocksDB forgets that when it replays the WAL, and
                 // gives the number of the record after it twice.
-                Ordering::Equal => Record::Delete(family, a),
+                Ordering::Equal => deletion(family, a),
                 Ordering::Greater => Record::DeleteRange(family, b, a),
             }
         }
@@ -177,6 +173,14 @@ fn record(random: &mut Random) -> Record {
             Record::Merge(1, key(random), random.pick(&[Value::Number(3), Value::Text(Key(b"odd".to_vec()))]))
         }
     }
+}
+
+/// A deletion in the way that the key is deleted by: RocksDB ends a flush with an error where both ways meet at one key.
+fn deletion(family: usize, key: Key) -> Record {
+    // Not where operands are: RocksDB promises nothing for a single deletion over one. Its flush drops both, so that what
+    // is below is seen again; Outcrop's single deletion stays.
+    let singly = family == 2 && key.0.last().is_some_and(|digit| digit % 2 == 0);
+    if singly { Record::SingleDelete(family, key) } else { Record::Delete(family, key) }
 }
 
 fn items(random: &mut Random) -> Vec<Item> {

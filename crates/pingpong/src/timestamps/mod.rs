@@ -228,8 +228,8 @@ impl Game<'_> {
         let whole: Vec<(Request, Answer)> = whole
             .map(|request| Ok((request.clone(), self.answer(&turn.engine, &request)?)))
             .collect::<Result<_, String>>()?;
-        let mut why = String::new();
-        for mut model in unsure.into_iter().rev() {
+        let mut whys = Vec::new();
+        for (writes, mut model) in unsure.into_iter().enumerate().rev() {
             if let Some(newest) = turn.trim {
                 model.trim(newest);
             }
@@ -241,10 +241,12 @@ impl Game<'_> {
                     self.model = model;
                     return Ok(());
                 }
-                Err(other) => why = other,
+                Err(why) => {
+                    whys.push(format!("\n    with {writes} of the writes that nobody waited for: {why}"))
+                }
             }
         }
-        Err(format!("is in no state that it may be in: {why}"))
+        Err(format!("is in no state that it may be in:{}", whys.concat()))
     }
 
     /// Everything there is, at several timestamps.
