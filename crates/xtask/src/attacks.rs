@@ -132,11 +132,11 @@ impl Tally {
     }
 }
 
-/// See the module. `--runs N` (5), `--rounds N` blocks of each (6), `--seconds S` of a step (4), `--keys N` (200000), `--attack N` for one line alone,
+/// See the module. `--runs N` (5), `--rounds N` blocks of each (6), `--seconds S` of a step (4), `--keys N` (200000), `--attack N` for some lines alone,
 /// `--server NAME@VERSION` for a SQL server in place of RocksDB.
 pub fn run(arguments: &[&str]) -> Result<(), String> {
     let mut size = Size { runs: 5, rounds: 6, seconds: 4.0, keys: 200_000 };
-    let (mut only, mut server) = (None, None);
+    let (mut only, mut server) = (Vec::new(), None);
     for pair in arguments.chunks(2) {
         let [flag, value] = pair else { return Err(format!("{} takes a value", pair[0])) };
         if *flag == "--server" {
@@ -149,7 +149,7 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
             "--rounds" => size.rounds = number as usize,
             "--seconds" => size.seconds = number,
             "--keys" => size.keys = number as u64,
-            "--attack" => only = Some(number as usize),
+            "--attack" => only.push(number as usize),
             _ => {
                 return Err(format!(
                     "unknown flag {flag}; there are --runs, --rounds, --seconds, --keys, --attack, --server"
@@ -171,7 +171,8 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     let mut whole = bench.one(0.0, Load::Never, 0, f64::INFINITY, &mut Tally::default())?;
     println!("{}", Tally::HEAD);
     for (number, (name, planted, load)) in ATTACKS.iter().enumerate() {
-        if only.is_some_and(|only| only != number + 1) || !bench.equals.allows(*load) {
+        let is_wanted = only.is_empty() || only.contains(&(number + 1));
+        if !is_wanted || !bench.equals.allows(*load) {
             continue;
         }
         let mut tally = Tally::default();
