@@ -415,9 +415,9 @@ mod tests {
             model.clone().judge(&all, &Answer::Entries(entries))
         };
         let (newest, older) = (entry("k", 5, Some("B")), entry("k", 0, Some("b")));
-        all(&[newest.clone()]).unwrap();
+        all(std::slice::from_ref(&newest)).unwrap();
         all(&[newest.clone(), older.clone()]).expect("the older has forgotten its timestamp");
-        all(&[older.clone()]).expect_err("a read at 6 sees the newer");
+        all(std::slice::from_ref(&older)).expect_err("a read at 6 sees the newer");
         all(&[older, newest.clone()]).unwrap_err();
         all(&[newest.clone(), entry("k", 5, Some("b"))]).expect_err("replaced where timestamps are kept");
         all(&[newest, entry("k", 0, Some("c"))]).expect_err("8 is not below 6");
