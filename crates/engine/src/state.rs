@@ -9,6 +9,7 @@ use crate::compaction::RunningCompaction;
 use crate::compaction::manual_request::ManualCompaction;
 use crate::compaction::marks::{self, MarkContext, Marks};
 use crate::compaction::pick::{self, Debt, PickInput};
+use crate::compaction::stamps::StampRules;
 use crate::context::{closing_error, foreign_error};
 use crate::events::reasons::FlushReason;
 use crate::prepared::PreparedTransactions;
@@ -229,12 +230,14 @@ impl CfState {
             self.suggested.retain(|number| live.contains(number));
             self.held_back.retain(|number| live.contains(number));
         }
+        let stamps = StampRules::of(&self.cf, None);
         let context = MarkContext {
             comparator: &self.cf.rows,
             now: now_seconds,
             offpeak_seconds,
             has_filter: self.cf.compaction_filter.is_some() || self.cf.compaction_filter_factory.is_some(),
             oldest_snapshot,
+            stamps: stamps.as_ref(),
             suggested: &self.suggested,
             held_back: &self.held_back,
         };

@@ -6,6 +6,7 @@
 //! `ComputeBottommostFilesMarkedForCompaction`.
 
 use super::level_shape::usable_levels;
+use super::stamps::StampRules;
 use outcrop_base::keys::user_key;
 use outcrop_base::{Comparator, SeqNum};
 use outcrop_manifest::{FileNumber, TableFile, Version};
@@ -39,6 +40,8 @@ pub struct MarkContext<'a> {
     pub has_filter: bool,
     /// Every snapshot sees what is at or below this.
     pub oldest_snapshot: SeqNum,
+    /// The rules of keys with timestamps, if it has such.
+    pub stamps: Option<&'a StampRules>,
     /// Tables named by `suggest_compact_range`.
     pub suggested: &'a BTreeSet<FileNumber>,
     /// Tables that were written while a snapshot kept garbage in them.
@@ -76,6 +79,7 @@ impl Marks {
                 && file.largest_seq <= context.oldest_snapshot
                 && file.creation_time.saturating_add(rested) <= context.now
                 && (context.held_back.contains(&file.number) || has_deletions(file))
+                && context.stamps.is_none_or(|stamps| is_history(file, stamps))
                 && nothing_below(version, options, context.comparator, level, file)
             {
                 marks.bottommost.insert(file.number);
@@ -133,6 +137,11 @@ fn has_deletions(file: &TableFile) -> bool {
         let properties = table.properties();
         properties.num_deletions > 0 || properties.num_range_deletions > 0
     })
+}
+
+/// True if all of the table is known to be history. In others versions stay that a compaction would only write again, and again.
+fn is_history(file: &TableFile, stamps: &StampRules) -> bool {
+    file.runtime.table.get().is_some_and(|table| stamps.is_all_history(table.properties()))
 }
 
 fn nothing_below(

@@ -1,15 +1,17 @@
 //! Compaction jobs, without a database.
 
 use super::*;
+use crate::column_family::ColumnFamilyParts;
 use crate::compaction::job::{end, start};
 use crate::compaction::pick::{self, overlapping};
 use crate::compaction::{Compaction, Reason};
+use crate::history::increase_low;
 use crate::obsolete_files::{may_purge, purge_obsolete_files};
 use crate::testing::parts::{Parts, plain_options};
-use outcrop_base::{CfId, ErrorKind};
+use outcrop_base::{CfId, Comparator, ErrorKind, Timestamp};
 use outcrop_env::faulty::EIO;
 use outcrop_manifest::FileNumber;
-use outcrop_options::{ColumnFamilyOptions, CompressionType};
+use outcrop_options::{ColumnFamilyOptions, CompressionType, DbOptions};
 use std::sync::atomic::AtomicBool;
 
 /// The numbers of the tables that `job` wrote.
@@ -92,6 +94,39 @@ fn what_a_snapshot_sees_stays_and_is_remembered_as_garbage() {
         state.column_families[&CfId(0)].held_back.contains(&numbers[0]),
         "to be compacted when the snapshot is gone"
     );
+}
+
+/// Tables that are full of deletions are compacted once more where that takes them away: not while their timestamps are kept.
+#[test]
+fn deletions_whose_timestamps_are_kept_are_not_compacted_again_and_again() {
+    let ordered = ColumnFamilyParts {
+        comparator: Comparator::bytewise_with_timestamps(),
+        ..ColumnFamilyParts::default()
+    };
+    let parts = Parts::with(DbOptions::default(), vec![(plain_options(), ordered)]);
+    let stamp = |number: u64| Timestamp::from_bytes(&number.to_le_bytes()).unwrap();
+    let stamped = |number: u64| [b"k".as_slice(), stamp(number).as_bytes()].concat();
+    parts.write(|batch| batch.put_id(CfId::DEFAULT, &stamped(48), b"1")).unwrap();
+    parts.write(|batch| batch.delete_id(CfId::DEFAULT, &stamped(50))).unwrap();
+    parts.flush();
+    run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
+    let cf = parts.cf(CfId::DEFAULT);
+    let marked = || {
+        let mut state = parts.versions.state.lock();
+        let state = state.column_families.get_mut(&CfId::DEFAULT).unwrap();
+        let file = state.version.levels[1].files[0].clone();
+        assert_eq!(parts.ctx.tables.open(&cf, &file).unwrap().properties().num_deletions, 1);
+        state.held_back.insert(file.number);
+        state.refresh_marks(u64::MAX, 0, parts.versions.visible_seq());
+        !state.marks.bottommost.is_empty()
+    };
+    assert!(!marked(), "all history is kept");
+    for (low, expected) in [(49, false), (50, false), (51, true)] {
+        increase_low(&parts.versions, &cf, stamp(low)).unwrap();
+        assert_eq!(marked(), expected, "kept from {low} on");
+    }
+    run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
+    assert_eq!(parts.tables(), "");
 }
 
 #[test]
