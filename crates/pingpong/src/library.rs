@@ -99,6 +99,18 @@ functions! {
     rocksdb_increase_full_history_ts_low: fn(Object, Object, Bytes, size_t, Errptr);
     rocksdb_get_full_history_ts_low: fn(Object, Object, *mut size_t, Errptr) -> *mut c_char;
     rocksdb_compactoptions_set_full_history_ts_low: fn(Object, *mut c_char, size_t);
+    rocksdb_livefiles: fn(Object) -> Object;
+    rocksdb_livefiles_count: fn(Object) -> c_int;
+    rocksdb_livefiles_column_family_name: fn(Object, c_int) -> Bytes;
+    rocksdb_livefiles_name: fn(Object, c_int) -> Bytes;
+    rocksdb_livefiles_level: fn(Object, c_int) -> c_int;
+    rocksdb_livefiles_destroy: fn(Object);
+    rocksdb_compaction_options_create: fn() -> Object;
+    rocksdb_compaction_options_destroy: fn(Object);
+    rocksdb_compactionjobinfo_create: fn() -> Object;
+    rocksdb_compactionjobinfo_destroy: fn(Object);
+    rocksdb_compact_files_cf: fn(Object, Object, Object, *const Bytes, size_t, c_int, c_int, *mut *mut *mut c_char, *mut size_t, Object, Errptr);
+    rocksdb_compact_files_output_file_names_destroy: fn(*mut *mut c_char, size_t);
     rocksdb_comparator_with_ts_create: fn(*mut c_void, Destructor, Compare, Compare, CompareWithout, NameOf, size_t) -> Object;
     rocksdb_options_set_comparator: fn(Object, Object);
     rocksdb_ingestexternalfileoptions_set_allow_global_seqno: fn(Object, c_uchar);

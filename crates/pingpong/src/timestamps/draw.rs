@@ -37,7 +37,7 @@ const OPTIONS: &[&str] = &[
     "level0_file_num_compaction_trigger=2",
     "compaction_style=kCompactionStyleUniversal",
     "compression=kLZ4Compression",
-    "max_sequential_skip_in_iterations=1",
+    SKIPS,
     "memtable_whole_key_filtering=true",
     "table.filter_policy=bloomfilter:10:false",
     "table.index_type=kTwoLevelIndexSearch",
@@ -52,6 +52,10 @@ const OPTIONS: &[&str] = &[
 /// kept a version that was to go, in one of 200 turns.
 const CALM: &str = "disable_auto_compactions=true";
 
+/// Iterators pass few versions before they seek. Only for Outcrop: with an iterator over all versions, RocksDB 8.11.4 and 11.8.1 seek past
+/// the older versions of a key once one timestamp of it was written more often than this.
+const SKIPS: &str = "max_sequential_skip_in_iterations=1";
+
 /// Option of databases that keep all history: where a compaction takes the timestamp from a version, RocksDB itself cannot read its value from
 /// a blob file any more ("Key mismatch when reading blob": the blob has the key with its timestamp).
 const BLOBS: &str = "enable_blob_files=true";
@@ -65,6 +69,8 @@ struct Drawing<'d> {
     other: Abilities,
     /// All history is kept.
     keeps: bool,
+    /// Only compactions that are asked for are done in this turn.
+    calm: bool,
     now: u64,
     low: BTreeMap<usize, u64>,
     /// Keys that are put once and then deleted once, by a single deletion; so many there were.
@@ -85,6 +91,8 @@ pub struct Abilities {
     pub blobs_backward: bool,
     /// It opens databases so that what is newer than a timestamp is dropped.
     pub trims: bool,
+    /// It compacts the files that it is told.
+    pub compacts_files: bool,
 }
 
 /// A life in turns of `outcrop`, which has all abilities, and `other`.
@@ -96,6 +104,7 @@ pub fn case(random: &mut Random, outcrop: &str, (other, can): (&str, Abilities))
         random,
         other: can,
         keeps,
+        calm: false,
         now: 10,
         low: BTreeMap::new(),
         singles: 0,
@@ -109,7 +118,7 @@ pub fn case(random: &mut Random, outcrop: &str, (other, can): (&str, Abilities))
         let steps = if turn + 2 < count { 25 + drawing.random.below(25) } else { 0 };
         let can_trim = turn > 0 && (engine == outcrop || can.trims);
         let trim = (can_trim && drawing.random.one_in(4)).then(|| drawing.trim());
-        let mut next = Turn { trim, ..drawing.turn(engine, steps) };
+        let mut next = Turn { trim, ..drawing.turn(engine, engine == outcrop, steps) };
         if trim.is_some() && engine != outcrop && !next.options.iter().any(|option| option == CALM) {
             next.options.push(CALM.to_string());
         }
@@ -120,17 +129,23 @@ pub fn case(random: &mut Random, outcrop: &str, (other, can): (&str, Abilities))
 }
 
 impl Drawing<'_> {
-    fn turn(&mut self, engine: &str, steps: u64) -> Turn {
+    fn turn(&mut self, engine: &str, is_outcrop: bool, steps: u64) -> Turn {
         let mut options: Vec<String> =
             ["table.block_size=256", "table.format_version=5"].map(String::from).into();
         for option in OPTIONS {
-            if self.random.one_in(3) && (self.other.stamped_wals || *option != UNFLUSHED) {
+            let plays = match *option {
+                UNFLUSHED => self.other.stamped_wals,
+                SKIPS => is_outcrop,
+                _ => true,
+            };
+            if self.random.one_in(3) && plays {
                 options.push((*option).to_string());
             }
         }
         if self.keeps && self.other.blobs_backward && self.random.one_in(2) {
             options.push(BLOBS.to_string());
         }
+        self.calm = options.iter().any(|option| option == CALM);
         let looks = (0..2).map(|_| self.random.below(20)).collect();
         let mut steps: Vec<Request> = (0..steps).map(|_| self.step()).collect();
         let end = match self.random.below(3) {
@@ -285,6 +300,8 @@ impl Drawing<'_> {
             }
             30 => Request::Plain,
             31..34 => Request::Flush(self.random.index(FAMILIES.len())),
+            // Files that a compaction has are not given to another.
+            34 if self.calm && self.other.compacts_files => Request::CompactLast(family),
             34 | 35 => Request::Compact(family, None),
             36 if !self.keeps => {
                 let low = self.raised(family);

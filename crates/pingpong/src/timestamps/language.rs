@@ -33,6 +33,9 @@ pub const LATE: &str = "rocksdb_writebatch_update_timestamps";
 /// The function without which history is not trimmed.
 pub const TRIM: &str = "rocksdb_open_and_trim_history";
 
+/// The function without which there is no [`Request::CompactLast`].
+pub const COMPACT_FILES: &str = "rocksdb_compact_files_cf";
+
 /// A change of a key.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[allow(missing_docs, reason = "the names are RocksDB's")]
@@ -151,6 +154,8 @@ pub enum Request {
     Flush(usize),
     /// Rewrites a column family, after its history is allowed to go below a timestamp.
     Compact(usize, Option<u64>),
+    /// Rewrites the tables of a column family's last level without those above it.
+    CompactLast(usize),
     /// Allows history to go below a timestamp.
     Raise(usize, u64),
     /// The timestamp below which history may go.

@@ -29,7 +29,7 @@ use crate::scratch::Scratch;
 use crate::trials::{by_age, version as numbers};
 use crate::worker::{self, Answer};
 use draw::{Abilities, Case, Turn};
-use language::{FAMILIES, How, LATE, Lookup, NEEDED, PLAIN, TRIM, View};
+use language::{COMPACT_FILES, Change, FAMILIES, How, LATE, Lookup, NEEDED, PLAIN, TRIM, View, Write};
 use model::Model;
 use outcrop_base::random::SplitMix as Random;
 use std::collections::BTreeMap;
@@ -80,6 +80,7 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
     let mut pool = Pool::new(&campaign.program, &campaign.libraries);
     let others = others(&mut pool, &campaign.libraries)?;
     let newest = others.last().ok_or("no RocksDB here has timestamps")?.clone();
+    replaced_values_come_back(&mut pool, &others, &campaign.scratch)?;
     let start = Instant::now();
     let (mut tally, mut failures) = (Tally::default(), 0);
     for (number, seed) in (1..=campaign.fixed).chain(campaign.seed..).enumerate() {
@@ -136,6 +137,56 @@ fn others(pool: &mut Pool, libraries: &BTreeMap<String, PathBuf>) -> Result<Vec<
     Ok(others)
 }
 
+/// A value that was replaced at its own timestamp is shown again without it, once its table alone is compacted: by every engine, which is
+/// why the model allows it.
+fn replaced_values_come_back(pool: &mut Pool, others: &[String], scratch: &Path) -> Result<(), String> {
+    const FAMILY: usize = 1;
+    let put = |value: &str| Request::Write {
+        writes: vec![Write { family: FAMILY, key: "k".into(), at: 48, change: Change::Put(value.into()) }],
+        how: How::Direct,
+    };
+    let mut shown: Option<(String, Answer)> = None;
+    for engine in others.iter().map(String::as_str).chain([OUTCROP]) {
+        if !abilities(pool, engine)?.compacts_files {
+            continue;
+        }
+        let dir = Scratch::new(scratch, "timestamps")?;
+        let path = dir.path().join("db").display().to_string();
+        let options = ["disable_auto_compactions=true".to_string()].into();
+        let requests = [
+            Request::Open { path, options, trim: None },
+            put("replaced"),
+            Request::Flush(FAMILY),
+            Request::Compact(FAMILY, Some(25)),
+            put("newer"),
+            Request::Flush(FAMILY),
+            Request::Raise(FAMILY, 54),
+            Request::CompactLast(FAMILY),
+            Request::Versions { family: FAMILY, at: u64::MAX, from: 0 },
+        ];
+        let mut last = Answer::Done;
+        for request in requests {
+            let asked = pool.child(engine)?.ask(&worker::Request::Stamped(request.clone()));
+            last = asked.map_err(|lost| format!("{engine}: {}: {lost:?}", told(&request)))?;
+        }
+        match &shown {
+            Some((other, shown)) if *shown != last => {
+                return Err(format!("{other} shows {shown:?}, {engine} {last:?}"));
+            }
+            _ => shown = Some((engine.to_string(), last)),
+        }
+        pool.kill(engine);
+    }
+    let entry = |at, value: &str| Some(Entry { key: "k".into(), at: Some(at), value: Some(value.into()) });
+    let expected = Answer::Entries(vec![entry(48, "newer"), entry(0, "replaced")]);
+    match shown {
+        Some((engine, shown)) if shown != expected => {
+            Err(format!("{engine} shows {shown:?}, not {expected:?}: the model allows too much"))
+        }
+        _ => Ok(()),
+    }
+}
+
 /// The abilities of a version.
 fn abilities(pool: &mut Pool, version: &str) -> Result<Abilities, String> {
     let functions = &pool.child(version)?.functions;
@@ -144,7 +195,13 @@ fn abilities(pool: &mut Pool, version: &str) -> Result<Abilities, String> {
     let ways: &[How] =
         if has_late { &[How::Direct, How::Batch, How::Late] } else { &[How::Direct, How::Batch] };
     let is_later = numbers(version)[..] >= STAMPED_WALS[..];
-    Ok(Abilities { ways, stamped_wals: is_later, blobs_backward: is_later, trims })
+    Ok(Abilities {
+        ways,
+        stamped_wals: is_later,
+        blobs_backward: is_later,
+        trims,
+        compacts_files: has(COMPACT_FILES),
+    })
 }
 
 /// A database and what must be in it.
@@ -265,7 +322,11 @@ impl Game<'_> {
                 requests.push(Request::Forward(view.clone()));
                 requests.push(Request::Backward(view));
                 let by = [Lookup::Get, Lookup::GetWithTs, Lookup::MultiGetWithTs][number % 3];
-                requests.push(Request::Get { family, keys: self.model.keys(family), at, by });
+                let keys = self.model.keys(family);
+                // No key is no read, which nothing refuses.
+                if !keys.is_empty() {
+                    requests.push(Request::Get { family, keys, at, by });
+                }
                 requests.push(Request::Versions { family, at, from: low });
             }
         }

@@ -6,6 +6,10 @@
 //! ```
 //! Reads below `low` are refused once the engine has told its readers: from the next change of the tables on. When it does that by itself
 //! is its own affair, so between `refuses_below`, where it must have, and `low` it may refuse or must answer exactly.
+//!
+//! A write of the same key and timestamp replaces the one before. Where a compaction makes the older of the two forget its timestamp while
+//! the newer lies above its output and has not, the older is shown again at 0, below the newer. RocksDB does so too, wherever the tables of
+//! the last level are compacted without those above: reads at `low` and later never see it.
 
 use super::language::{BACKWARDS, Change, Entry, FAMILIES, Move, PLAIN, Request, View, Write};
 use crate::mistake::class_of;
@@ -30,6 +34,8 @@ pub struct Model {
 struct Stamped {
     reverse: bool,
     versions: BTreeMap<String, BTreeMap<u64, Option<String>>>,
+    /// Values that a write of the same key and timestamp replaced, by key.
+    replaced: BTreeMap<String, Vec<(u64, String)>>,
     low: Option<u64>,
     /// A read below it must be refused.
     refuses_below: u64,
@@ -42,6 +48,7 @@ impl Default for Model {
         let stamped = |family| Stamped {
             reverse: family == BACKWARDS,
             versions: BTreeMap::new(),
+            replaced: BTreeMap::new(),
             low: None,
             refuses_below: 0,
             written: false,
@@ -77,7 +84,10 @@ impl Model {
             };
             if *family != PLAIN {
                 let family = &mut self.stamped[family - 1];
-                family.versions.entry(key.clone()).or_default().insert(*at, value);
+                let before = family.versions.entry(key.clone()).or_default().insert(*at, value);
+                if let Some(before) = before.flatten() {
+                    family.replaced.entry(key.clone()).or_default().push((*at, before));
+                }
                 family.written = true;
             } else if let Some(value) = value {
                 self.plain.insert(key.clone(), value);
@@ -96,8 +106,9 @@ impl Model {
 
     /// Versions newer than `newest` were never written, where there are timestamps.
     pub fn trim(&mut self, newest: u64) {
-        for versions in self.stamped.iter_mut().flat_map(|family| family.versions.values_mut()) {
-            versions.retain(|at, _| *at <= newest);
+        for family in &mut self.stamped {
+            family.versions.values_mut().for_each(|versions| versions.retain(|at, _| *at <= newest));
+            family.replaced.values_mut().for_each(|values| values.retain(|(at, _)| *at <= newest));
         }
     }
 
@@ -131,7 +142,7 @@ impl Model {
                 }
                 Ok(())
             }
-            (Request::Compact(_, None) | Request::Close, Answer::Done) => Ok(()),
+            (Request::Compact(_, None) | Request::CompactLast(_) | Request::Close, Answer::Done) => Ok(()),
             (Request::Low(family), Answer::Low(low)) => same(low, &self.family(*family).low),
             (Request::Plain, Answer::Entries(rows)) => {
                 let expected = self.plain.iter().map(|(key, value)| {
@@ -219,6 +230,15 @@ impl Stamped {
             && entry.at.is_none_or(|at| at == stamp || (forgot && at == 0))
     }
 
+    /// True if the entry is a value of the key that was replaced at its own timestamp, and forgot it.
+    fn is_replaced(&self, entry: &Entry, key: &str) -> bool {
+        let low = self.low.unwrap_or(0);
+        let replaced = self.replaced.get(key).into_iter().flatten();
+        entry.key == key
+            && entry.at == Some(0)
+            && replaced.into_iter().any(|(at, value)| *at < low && entry.value.as_ref() == Some(value))
+    }
+
     fn judge<'m>(
         &self,
         entries: &[Option<Entry>],
@@ -254,6 +274,9 @@ impl Stamped {
                 if entries.next_if(|entry| self.is(entry, version)).is_none() && (stamp >= low || seen) {
                     return Err(format!("{version:?} is missing; next is {:?}", entries.peek()));
                 }
+            }
+            if from == 0 {
+                entries.next_if(|entry| self.is_replaced(entry, key));
             }
         }
         entries.next().map_or(Ok(()), |entry| Err(format!("{entry:?} should not be there")))
@@ -379,6 +402,25 @@ mod tests {
         judged(&all(6), vec![c.clone()]).unwrap_err();
         judged(&all(6), vec![c.clone(), deletion.clone()]).unwrap_err();
         judged(&all(6), vec![deletion, c, d]).unwrap_err();
+    }
+
+    #[test]
+    fn a_value_replaced_at_its_timestamp_may_be_back_without_it() {
+        let mut model = model();
+        model.write(&[put("k", 5, "B"), put("k", 8, "C")]);
+        let all = |entries: &[Option<Entry>]| {
+            let rest = [entry("k", 9, None), entry("k", 8, Some("C"))];
+            let entries = [&rest, entries, &[entry("m", 4, Some("d"))]].concat();
+            let all = Request::Versions { family: 1, at: 20, from: 0 };
+            model.clone().judge(&all, &Answer::Entries(entries))
+        };
+        let (newest, older) = (entry("k", 5, Some("B")), entry("k", 0, Some("b")));
+        all(std::slice::from_ref(&newest)).unwrap();
+        all(&[newest.clone(), older.clone()]).expect("the older has forgotten its timestamp");
+        all(std::slice::from_ref(&older)).expect_err("a read at 6 sees the newer");
+        all(&[older, newest.clone()]).unwrap_err();
+        all(&[newest.clone(), entry("k", 5, Some("b"))]).expect_err("replaced where timestamps are kept");
+        all(&[newest, entry("k", 0, Some("c"))]).expect_err("8 is not below 6");
     }
 
     #[test]

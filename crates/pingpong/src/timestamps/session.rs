@@ -10,6 +10,7 @@ use crate::options::Options;
 use crate::worker::Answer;
 use libc::{c_char, c_int, c_uchar, c_void, size_t};
 use std::cmp::Ordering;
+use std::ffi::{CStr, CString};
 use std::ptr::{null, null_mut};
 
 /// Bytes of a timestamp.
@@ -145,6 +146,7 @@ impl<'a> Stamped<'_, 'a> {
             Request::Plain => return self.plain().map(Answer::Entries),
             Request::Flush(family) => self.database.flush(self.handles[family], true)?,
             Request::Compact(family, low) => self.compact(family, low)?,
+            Request::CompactLast(family) => self.compact_last(family)?,
             Request::Raise(family, low) => self.raise(family, low)?,
             Request::Low(family) => return self.low(family).map(Answer::Low),
             Request::Open { .. } | Request::Close => return Err("a database is open already".into()),
@@ -426,6 +428,58 @@ impl<'a> Stamped<'_, 'a> {
             0 => Ok(()),
             count => Err(format!("{count} background errors")),
         }
+    }
+
+    fn compact_last(&self, family: usize) -> Outcome<()> {
+        let (api, db, cf) = (self.api, self.database.object, self.handles[family].0);
+        // SAFETY: live objects, and numbers below the count; the names are copied before the list goes.
+        let tables: Vec<(c_int, CString)> = unsafe {
+            let list = call!(api, rocksdb_livefiles(db));
+            let mut tables = Vec::new();
+            for index in 0..call!(api, rocksdb_livefiles_count(list)) {
+                let text = |bytes: Bytes| CStr::from_ptr(bytes).to_owned();
+                let of = text(call!(api, rocksdb_livefiles_column_family_name(list, index)));
+                if of.to_bytes() == FAMILIES[family].as_bytes() {
+                    let level = call!(api, rocksdb_livefiles_level(list, index));
+                    tables.push((level, text(call!(api, rocksdb_livefiles_name(list, index)))));
+                }
+            }
+            call!(api, rocksdb_livefiles_destroy(list));
+            tables
+        };
+        let Some(last) = tables.iter().map(|(level, _)| *level).max().filter(|last| *last > 0) else {
+            return Ok(());
+        };
+        let names = tables.iter().filter(|(level, _)| *level == last).map(|(_, name)| name.as_ptr());
+        let names: Vec<Bytes> = names.collect();
+        let (mut outputs, mut count) = (null_mut(), 0);
+        // SAFETY: live objects, as many names as the count says, and places for those of the outputs, which are given back.
+        with_error(api, |e| unsafe {
+            let options = call!(api, rocksdb_compaction_options_create());
+            let info = call!(api, rocksdb_compactionjobinfo_create());
+            call!(
+                api,
+                rocksdb_compact_files_cf(
+                    db,
+                    cf,
+                    options,
+                    names.as_ptr(),
+                    names.len(),
+                    last,
+                    -1,
+                    &raw mut outputs,
+                    &raw mut count,
+                    info,
+                    e
+                )
+            );
+            call!(api, rocksdb_compactionjobinfo_destroy(info));
+            call!(api, rocksdb_compaction_options_destroy(options));
+            if !outputs.is_null() {
+                call!(api, rocksdb_compact_files_output_file_names_destroy(outputs, count));
+            }
+            Ok(())
+        })
     }
 
     fn raise(&self, family: usize, low: u64) -> Outcome<()> {
