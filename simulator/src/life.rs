@@ -35,6 +35,11 @@ const BEGINS: u64 = 1_700_000_000_000_000_000;
 /// How long faults come, by the simulation's clock, and a database whose power is gone goes on until it is told to stop.
 const TROUBLED: Duration = Duration::from_secs(600);
 
+/// Seconds in which no table comes or goes, after which a database is at rest; so it is looked at by several timed checks.
+const AT_REST: u64 = 6;
+/// Seconds after which it must be.
+const RESTLESS: u64 = 120;
+
 /// The environment variable that has a failing history print the database's LOGs.
 const LOG: &str = "OUTCROP_SIMULATED_LOG";
 
@@ -172,6 +177,9 @@ impl Life<'_> {
             self.coming.judge(number, &more, &there)?;
             self.coming.begin(more)?;
         }
+        if number + 1 == plan::cycles(self.limits) {
+            comes_to_rest(&opened)?;
+        }
         drop(opened);
         found.iter().for_each(|((family, key), value)| {
             world::note(*family as u64);
@@ -281,6 +289,26 @@ impl Life<'_> {
         };
         Ok((lock(&shared.log).clone(), lasting))
     }
+}
+
+/// Nobody uses it any more: sooner or later its tables stay as they are.
+fn comes_to_rest(opened: &Opened) -> std::result::Result<(), String> {
+    let tables = || -> Vec<String> {
+        let of = |cf| opened.db().property_cf(cf, "rocksdb.sstables").expect("a property");
+        opened.db().column_families().iter().map(of).collect()
+    };
+    let mut last = tables();
+    let (mut seconds, mut at_rest) = (0, 0);
+    while at_rest < AT_REST {
+        if seconds == RESTLESS {
+            return Err(format!("still compacts, {seconds} s after all work:\n{}", last.join("\n")));
+        }
+        world::sleep(Duration::from_secs(1));
+        let now = tables();
+        at_rest = if now == last { at_rest + 1 } else { 0 };
+        (last, seconds) = (now, seconds + 1);
+    }
+    Ok(())
 }
 
 /// The transactions that were decided after an end.
