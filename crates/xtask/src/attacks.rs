@@ -149,6 +149,9 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
             "--rounds" => size.rounds = number as usize,
             "--seconds" => size.seconds = number,
             "--keys" => size.keys = number as u64,
+            "--attack" if !(1..=ATTACKS.len()).contains(&(number as usize)) => {
+                return Err(format!("--attack {value}: there are attacks 1 to {}", ATTACKS.len()));
+            }
             "--attack" => only.push(number as usize),
             _ => {
                 return Err(format!(
