@@ -157,6 +157,10 @@ pub struct DirectWriteFile {
     filled: usize,
     /// File offset of the start of `buffer`; aligned.
     start: u64,
+    /// Bytes in `buffer` are not in the file.
+    is_behind: bool,
+    /// The file is longer than what was appended: its last block is padded.
+    is_padded: bool,
 }
 
 impl DirectWriteFile {
@@ -164,7 +168,8 @@ impl DirectWriteFile {
     pub fn create(path: &Path, buffer_size: usize) -> Result<DirectWriteFile> {
         let file = open_direct(OpenOptions::new().write(true).create(true).truncate(true), path)?;
         let buffer = AlignedBuffer::new(buffer_size.clamp(64 << 10, 16 << 20));
-        Ok(DirectWriteFile { output: Output::new(file, path, 0), buffer, filled: 0, start: 0 })
+        let output = Output::new(file, path, 0);
+        Ok(DirectWriteFile { output, buffer, filled: 0, start: 0, is_behind: false, is_padded: false })
     }
 
     /// Writes the first `len` bytes of the buffer, which are whole blocks, at their place.
@@ -177,10 +182,21 @@ impl DirectWriteFile {
         let padded = self.filled.next_multiple_of(ALIGNMENT);
         self.buffer[self.filled..padded].fill(0);
         self.write_blocks(padded)?;
+        (self.is_behind, self.is_padded) = (false, padded > self.filled);
         let whole = self.filled / ALIGNMENT * ALIGNMENT;
         self.buffer.copy_within(whole..self.filled, 0);
         self.start += whole as u64;
         self.filled -= whole;
+        Ok(())
+    }
+
+    /// Writes what is buffered and cuts the padding off, so that a sync makes the length durable, too.
+    fn write_exactly(&mut self) -> Result<()> {
+        self.flush()?;
+        if self.is_padded {
+            self.output.set_len(self.start + self.filled as u64)?;
+            self.is_padded = false;
+        }
         Ok(())
     }
 }
@@ -194,10 +210,12 @@ impl WriteFile for DirectWriteFile {
             self.buffer[self.filled..self.filled + now].copy_from_slice(&bytes[..now]);
             self.filled += now;
             bytes = &bytes[now..];
+            self.is_behind = true;
             if self.filled == self.buffer.len() {
                 self.write_blocks(self.filled)?;
                 self.start += self.filled as u64;
                 self.filled = 0;
+                (self.is_behind, self.is_padded) = (false, false);
             }
         }
         Ok(())
@@ -205,16 +223,16 @@ impl WriteFile for DirectWriteFile {
 
     fn flush(&mut self) -> Result<()> {
         self.output.check()?;
-        if self.filled > 0 { self.write_padded() } else { Ok(()) }
+        if self.is_behind { self.write_padded() } else { Ok(()) }
     }
 
     fn sync(&mut self) -> Result<()> {
-        self.flush()?;
+        self.write_exactly()?;
         self.output.sync_data()
     }
 
     fn sync_all(&mut self) -> Result<()> {
-        self.flush()?;
+        self.write_exactly()?;
         self.output.sync_all()
     }
 
@@ -231,7 +249,6 @@ impl WriteFile for DirectWriteFile {
     }
 
     fn close(&mut self) -> Result<()> {
-        self.flush()?;
-        self.output.set_len(self.start + self.filled as u64)
+        self.write_exactly()
     }
 }

@@ -116,6 +116,29 @@ fn direct_files_read_back_what_was_appended() {
     }
 }
 
+/// With the power may go whatever was not synced: a length that is cut after the sync, or a block that is written once more.
+#[test]
+fn a_synced_direct_file_has_its_length_and_closing_leaves_it() {
+    let dir = TempDir::new("direct_len");
+    let path = dir.0.join("file");
+    let create = || PosixFs.create(&path, OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() });
+    let Ok(mut file) = create() else { return };
+    let mut expected = Vec::new();
+    for (number, len) in [1525, 1, 4096 - 1526, 4096, 0, 100_000].into_iter().enumerate() {
+        expected.resize(expected.len() + len, number as u8);
+        file.append(&expected[expected.len() - len..]).unwrap();
+        if number % 2 == 0 { file.sync() } else { file.sync_all() }.unwrap();
+        assert_eq!(std::fs::read(&path).unwrap(), expected, "after {number}");
+    }
+    // Another's change shows that nothing is written after it.
+    expected[0] ^= 1;
+    let last = expected.len() - 1;
+    expected[last] ^= 1;
+    std::fs::write(&path, &expected).unwrap();
+    file.close().unwrap();
+    assert_eq!(std::fs::read(&path).unwrap(), expected);
+}
+
 #[test]
 fn directories_and_names_behave_alike() {
     let dir = TempDir::new("names");
