@@ -11,7 +11,8 @@ const BUSY: Duration = Duration::from_secs(60);
 /// How long until a busy one is tried again.
 const PAUSE: Duration = Duration::from_millis(20);
 /// Words of `mount` where the file system itself refuses what is on the disk.
-const REFUSALS: [&str; 3] = ["superblock", "Structure needs cleaning", "Input/output error"];
+const REFUSALS: [&str; 4] =
+    ["superblock", "Structure needs cleaning", "Input/output error", "probably corrupted filesystem"];
 
 /// Large enough for every file system below; what is not written takes no memory.
 const SIZE: u64 = 320 << 20;
@@ -192,6 +193,7 @@ mod tests {
             "mount: /m: wrong fs type, bad option, bad superblock on /dev/loop3, missing codepage or helper program",
             "mount: /m: mount(2) system call failed: Structure needs cleaning.",
             "mount: /m: can't read superblock on /dev/loop0.",
+            "mount: /m: cannot mount; probably corrupted filesystem on /dev/loop0.",
         ];
         for why in refused {
             assert!(matches!(Unmounted::of(why.to_string()), Unmounted::Refused(_)), "{why}");
