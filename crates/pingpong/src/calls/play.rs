@@ -143,8 +143,12 @@ impl<'a> Player<'a> {
             Call::Reopen => vec![self.reopen().map(|()| "opened".into())],
             Call::Mergeless => {
                 let kept = self.request.clone();
-                // RocksDB drops from a WAL what it cannot merge, or does not survive it.
+                // RocksDB drops from a WAL what it cannot merge and all that follows, or does not survive it. Records stay in the WAL if they
+                // cannot be flushed, because the family's own operator refuses an operand.
                 let flushed = handle(self.api, &mut self.open, Request::FlushTogether { wait: true });
+                if flushed.is_err() {
+                    return vec![flushed.map(said)];
+                }
                 self.request.families.iter_mut().for_each(|(family, _)| family.merge = Merge::None);
                 let mut answers = vec![flushed.map(said), self.reopen().map(|()| "opened".into())];
                 // RocksDB does not survive going backwards over operands without their operator, nor getting one of a table
