@@ -100,14 +100,21 @@ fn files_read_back_what_was_appended() {
     }
 }
 
+/// A file that is written past the page cache; `None`: the file system of the tests has no such files.
+fn create_direct(path: &Path) -> Option<Box<dyn WriteFile>> {
+    let created = PosixFs.create(path, OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() });
+    created
+        .inspect_err(|error| {
+            assert_eq!(error.kind(), ErrorKind::InvalidArgument);
+            eprintln!("skipped: {error}");
+        })
+        .ok()
+}
+
 #[test]
 fn direct_files_read_back_what_was_appended() {
     let dir = TempDir::new("direct");
-    let probe =
-        PosixFs.create(&dir.0.join("probe"), OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() });
-    if let Err(error) = probe {
-        assert_eq!(error.kind(), ErrorKind::InvalidArgument);
-        eprintln!("skipped: {error}");
+    if create_direct(&dir.0.join("probe")).is_none() {
         return;
     }
     for seed in 10..14 {
@@ -116,13 +123,12 @@ fn direct_files_read_back_what_was_appended() {
     }
 }
 
-/// With the power may go whatever was not synced: a length that is cut after the sync, or a block that is written once more.
+/// A loss of power may undo a cut that comes after the sync, and may keep the padding of a block that is written again after it.
 #[test]
 fn a_synced_direct_file_has_its_length_and_closing_leaves_it() {
     let dir = TempDir::new("direct_len");
     let path = dir.0.join("file");
-    let create = || PosixFs.create(&path, OpenWrite { io: DirectIo::Direct, ..OpenWrite::default() });
-    let Ok(mut file) = create() else { return };
+    let Some(mut file) = create_direct(&path) else { return };
     let mut expected = Vec::new();
     for (number, len) in [1525, 1, 4096 - 1526, 4096, 0, 100_000].into_iter().enumerate() {
         expected.resize(expected.len() + len, number as u8);

@@ -6,7 +6,7 @@
 use crate::block::{Contents, decode_entry};
 use crate::block_builder::BlockBuilder;
 use outcrop_base::coding::{get_varint64, put_varint64};
-use outcrop_base::{Error, Result};
+use outcrop_base::{Error, Result, Timestamp};
 use std::collections::BTreeMap;
 
 /// The properties of a table. Numbers that are absent are 0.
@@ -191,6 +191,11 @@ impl TableProperties {
             properties.set(name, value);
         }
         Ok(properties)
+    }
+
+    /// The newest user-defined timestamp of the table; `None`: it has none, or does not say.
+    pub fn newest_timestamp(&self) -> Option<Timestamp> {
+        Timestamp::from_bytes(self.others.get(NEWEST_TIMESTAMP)?).ok()
     }
 
     fn set(&mut self, name: Vec<u8>, value: &[u8]) {

@@ -149,10 +149,10 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
             "--rounds" => size.rounds = number as usize,
             "--seconds" => size.seconds = number,
             "--keys" => size.keys = number as u64,
-            "--attack" if !(1..=ATTACKS.len()).contains(&(number as usize)) => {
-                return Err(format!("--attack {value}: there are attacks 1 to {}", ATTACKS.len()));
-            }
-            "--attack" => only.push(number as usize),
+            "--attack" => match value.parse() {
+                Ok(attack) if (1..=ATTACKS.len()).contains(&attack) => only.push(attack),
+                _ => return Err(format!("--attack {value}: there are attacks 1 to {}", ATTACKS.len())),
+            },
             _ => {
                 return Err(format!(
                     "unknown flag {flag}; there are --runs, --rounds, --seconds, --keys, --attack, --server"

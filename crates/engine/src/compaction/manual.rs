@@ -21,7 +21,6 @@ use crate::state::{CfState, DbState};
 use crate::version_set::VersionSet;
 use outcrop_base::{Error, ErrorKind, Result, Timestamp};
 use outcrop_manifest::{FileNumber, TableFile, Version};
-use outcrop_table::NEWEST_TIMESTAMP;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -214,8 +213,7 @@ fn holds_newer(core: &Core, cf: &ColumnFamilyHandle, newest: Timestamp) -> Resul
     let version = cf.superversion.load_full().version.clone();
     for (_, file) in version.files() {
         let table = core.ctx.tables.open(cf, file)?;
-        let largest = table.properties().others.get(NEWEST_TIMESTAMP);
-        let largest = largest.and_then(|bytes| Timestamp::from_bytes(bytes).ok());
+        let largest = table.properties().newest_timestamp();
         if largest.is_none_or(|largest| cf.comparator.compare_timestamps(largest, newest).is_gt()) {
             return Ok(true);
         }

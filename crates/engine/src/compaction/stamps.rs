@@ -11,7 +11,7 @@
 use crate::column_family::ColumnFamily;
 use outcrop_base::timestamp::{TIMESTAMP_LEN, split_timestamp};
 use outcrop_base::{Comparator, Timestamp};
-use outcrop_table::{NEWEST_TIMESTAMP, TableProperties};
+use outcrop_table::TableProperties;
 
 /// The rules of a column family whose keys have timestamps.
 pub struct StampRules {
@@ -42,9 +42,9 @@ impl StampRules {
 
     /// True if every version in the table of these properties may be treated as history.
     pub fn is_all_history(&self, properties: &TableProperties) -> bool {
-        let newest = properties.others.get(NEWEST_TIMESTAMP);
-        let newest = newest.and_then(|bytes| Timestamp::from_bytes(bytes).ok());
-        self.low.zip(newest).is_some_and(|(low, newest)| self.order.compare_timestamps(newest, low).is_lt())
+        self.low
+            .zip(properties.newest_timestamp())
+            .is_some_and(|(low, newest)| self.order.compare_timestamps(newest, low).is_lt())
     }
 
     /// True if the version is newer than what is kept.

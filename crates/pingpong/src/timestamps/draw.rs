@@ -50,7 +50,7 @@ const OPTIONS: &[&str] = &[
 
 /// No compaction begins by itself. RocksDB trims by a manual compaction, which leaves tables alone that another one made since it began: 11.8.1
 /// kept a version that was to go, in one of 200 turns.
-const CALM: &str = "disable_auto_compactions=true";
+pub const CALM: &str = "disable_auto_compactions=true";
 
 /// Iterators pass few versions before they seek. Only for Outcrop: with an iterator over all versions, RocksDB 8.11.4 and 11.8.1 seek past
 /// the older versions of a key once one timestamp of it was written more often than this.

@@ -1,6 +1,7 @@
 //! Compaction jobs, without a database.
 
 use super::*;
+use crate::batch::codec::WriteBatch;
 use crate::column_family::ColumnFamilyParts;
 use crate::compaction::job::{end, start};
 use crate::compaction::pick::{self, overlapping};
@@ -8,6 +9,7 @@ use crate::compaction::{Compaction, Reason};
 use crate::history::increase_low;
 use crate::obsolete_files::{may_purge, purge_obsolete_files};
 use crate::testing::parts::{Parts, plain_options};
+use outcrop_base::random::SplitMix;
 use outcrop_base::{CfId, Comparator, ErrorKind, Timestamp};
 use outcrop_env::faulty::EIO;
 use outcrop_manifest::FileNumber;
@@ -96,37 +98,89 @@ fn what_a_snapshot_sees_stays_and_is_remembered_as_garbage() {
     );
 }
 
-/// Tables that are full of deletions are compacted once more where that takes them away: not while their timestamps are kept.
-#[test]
-fn deletions_whose_timestamps_are_kept_are_not_compacted_again_and_again() {
+fn stamp(number: u64) -> Timestamp {
+    Timestamp::from_bytes(&number.to_le_bytes()).unwrap()
+}
+
+fn stamped_key(key: &str, number: u64) -> Vec<u8> {
+    [key.as_bytes(), stamp(number).as_bytes()].concat()
+}
+
+/// A column family whose keys have timestamps.
+fn stamped_parts() -> Parts {
     let ordered = ColumnFamilyParts {
         comparator: Comparator::bytewise_with_timestamps(),
         ..ColumnFamilyParts::default()
     };
-    let parts = Parts::with(DbOptions::default(), vec![(plain_options(), ordered)]);
-    let stamp = |number: u64| Timestamp::from_bytes(&number.to_le_bytes()).unwrap();
-    let stamped = |number: u64| [b"k".as_slice(), stamp(number).as_bytes()].concat();
-    parts.write(|batch| batch.put_id(CfId::DEFAULT, &stamped(48), b"1")).unwrap();
-    parts.write(|batch| batch.delete_id(CfId::DEFAULT, &stamped(50))).unwrap();
+    Parts::with(DbOptions::default(), vec![(plain_options(), ordered)])
+}
+
+/// True if a table is marked for the garbage at the bottom that a compaction would remove; every table has been read before.
+fn is_marked(parts: &Parts) -> bool {
+    let cf = parts.cf(CfId::DEFAULT);
+    let mut state = parts.versions.state.lock();
+    let state = state.column_families.get_mut(&CfId::DEFAULT).unwrap();
+    for (_, file) in state.version.files() {
+        parts.ctx.tables.open(&cf, file).unwrap();
+    }
+    state.refresh_marks(u64::MAX, 0, parts.versions.visible_seq());
+    !state.marks.bottommost.is_empty()
+}
+
+#[test]
+fn deletions_are_marked_once_their_timestamps_need_not_stay() {
+    let parts = stamped_parts();
+    parts.write(|batch| batch.put_id(CfId::DEFAULT, &stamped_key("k", 48), b"1")).unwrap();
+    parts.write(|batch| batch.delete_id(CfId::DEFAULT, &stamped_key("k", 50))).unwrap();
     parts.flush();
     run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
-    let cf = parts.cf(CfId::DEFAULT);
-    let marked = || {
-        let mut state = parts.versions.state.lock();
-        let state = state.column_families.get_mut(&CfId::DEFAULT).unwrap();
-        let file = state.version.levels[1].files[0].clone();
-        assert_eq!(parts.ctx.tables.open(&cf, &file).unwrap().properties().num_deletions, 1);
-        state.held_back.insert(file.number);
-        state.refresh_marks(u64::MAX, 0, parts.versions.visible_seq());
-        !state.marks.bottommost.is_empty()
-    };
-    assert!(!marked(), "all history is kept");
+    assert!(!is_marked(&parts), "all history is kept");
     for (low, expected) in [(49, false), (50, false), (51, true)] {
-        increase_low(&parts.versions, &cf, stamp(low)).unwrap();
-        assert_eq!(marked(), expected, "kept from {low} on");
+        increase_low(&parts.versions, &parts.cf(CfId::DEFAULT), stamp(low)).unwrap();
+        assert_eq!(is_marked(&parts), expected, "kept from {low} on");
     }
     run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
     assert_eq!(parts.tables(), "");
+}
+
+/// A mark that its compaction does not take away has the table written again each second.
+#[test]
+fn a_marked_table_is_compacted_once() {
+    let mut marked = 0;
+    for seed in 1..=100 {
+        let mut random = SplitMix::new(seed);
+        let parts = stamped_parts();
+        let (mut now, mut low) = (10, 0);
+        for round in 0..4 {
+            for _ in 0..6 {
+                now += random.below(3);
+                let key = stamped_key(&format!("k{}", random.below(4)), now);
+                let deletes = random.one_in(3);
+                let write = |batch: &mut WriteBatch| match deletes {
+                    true => batch.delete_id(CfId::DEFAULT, &key),
+                    false => batch.put_id(CfId::DEFAULT, &key, b"v"),
+                };
+                parts.write(write).unwrap();
+            }
+            parts.flush();
+            let held =
+                random.one_in(3).then(|| parts.jobs.snapshots.take(0, || parts.versions.visible_seq()));
+            run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
+            drop(held);
+            if random.one_in(2) {
+                // In one of three cases all that was written is history.
+                low = low.max(now + 1 - random.below(3));
+                now = now.max(low);
+                increase_low(&parts.versions, &parts.cf(CfId::DEFAULT), stamp(low)).unwrap();
+            }
+            if is_marked(&parts) {
+                marked += 1;
+                run(&parts.jobs, &everything(&parts, Work::Merge)).unwrap();
+                assert!(!is_marked(&parts), "seed {seed}, round {round}: marked again");
+            }
+        }
+    }
+    assert!(marked > 10, "{marked} were marked");
 }
 
 #[test]
