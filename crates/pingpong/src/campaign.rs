@@ -7,6 +7,7 @@ use crate::again::copy_dir;
 use crate::case::Case;
 use crate::features::{Engines, OUTCROP, all};
 use crate::generate::generate;
+use crate::known::Known;
 use crate::run::{Failure, Kind, Pool, Tally, play};
 use crate::scratch::Scratch;
 use crate::shrink::shrink;
@@ -98,7 +99,8 @@ pub fn run(campaign: &Campaign) -> Result<bool, String> {
     let start = Instant::now();
     let names: Vec<&str> = campaign.libraries.keys().map(String::as_str).collect();
     eprintln!("pingpong: {}; seed {}", names.join(", "), campaign.seed);
-    let trials = trials::run(&campaign.program, &campaign.libraries, scratch.path())?;
+    let known = Known::of_program()?.engines(&campaign.libraries)?;
+    let trials = trials::run(&campaign.program, &campaign.libraries, known.as_ref(), scratch.path())?;
     eprint!("{}", describe(&trials, start.elapsed()));
     for (case, failure) in &trials.findings {
         let title = format!("a feature trial fails without refusing: {failure}");

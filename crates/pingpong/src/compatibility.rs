@@ -12,9 +12,10 @@
 use crate::case::{Case, Phase};
 use crate::choices::{CHOICES, title};
 use crate::features::{CALLS, Engines, OPERATIONS, OUTCROP};
+use crate::known::Known;
 use crate::run::{Failure, Kind, Pool, play};
 use crate::scratch::Scratch;
-use crate::trials::{DEFAULTS, Player, abilities, attempt, by_age, refuses, trial};
+use crate::trials::{self, DEFAULTS, Player, abilities, attempt, by_age, refuses, trial};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -52,13 +53,13 @@ pub struct Compatibility {
     pub findings: Vec<String>,
 }
 
-/// Tries everything.
+/// Tries everything, but which features the `known` engines write.
 ///
 /// # Errors
 /// The harness itself cannot work.
-pub fn run(trying: &Trying) -> Result<Compatibility, String> {
+pub fn run(trying: &Trying, known: Option<&Engines>) -> Result<Compatibility, String> {
     let scratch = Scratch::new(&std::env::temp_dir(), "compatibility")?;
-    let (engines, lacking) = abilities(&trying.program, &trying.libraries, scratch.path())?;
+    let (engines, lacking) = abilities(&trying.program, &trying.libraries, known, scratch.path())?;
     let features = features_on_disk();
     let foretold = foretell_all(trying, &engines, &features, scratch.path())?;
     let versions = by_age(&trying.libraries);
@@ -81,6 +82,15 @@ pub fn run(trying: &Trying) -> Result<Compatibility, String> {
     let findings = columns.iter().flat_map(|(_, findings)| findings.clone()).collect();
     let columns: Vec<_> = columns.into_iter().map(|(cells, _)| cells).collect();
     Ok(Compatibility { text: document(&versions, &features, &columns), findings })
+}
+
+/// Plays the trials that ping-pong begins with, on all engines; gives what they show of the versions of RocksDB.
+///
+/// # Errors
+/// The harness itself cannot work.
+pub fn of_versions(trying: &Trying) -> Result<Known, String> {
+    let scratch = Scratch::new(&std::env::temp_dir(), "compatibility")?;
+    Ok(Known::of(&trials::run(&trying.program, &trying.libraries, None, scratch.path())?.engines))
 }
 
 /// Features that leave something of their own on disk.

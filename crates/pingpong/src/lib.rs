@@ -34,6 +34,7 @@ pub mod generate;
 pub mod history;
 mod iter;
 pub mod kills;
+pub mod known;
 mod library;
 mod merge;
 pub mod mistake;

@@ -3,7 +3,8 @@
 use clap::{Args, Parser, Subcommand};
 use outcrop_pingpong::campaign::{self, Campaign};
 use outcrop_pingpong::case::Case;
-use outcrop_pingpong::compatibility::{self, Trying};
+use outcrop_pingpong::compatibility::{self, Compatibility, Trying};
+use outcrop_pingpong::known::Known;
 use outcrop_pingpong::run::{Pool, play};
 use outcrop_pingpong::scratch::Scratch;
 use outcrop_pingpong::tools::{self, Looking};
@@ -85,7 +86,10 @@ enum Verb {
         /// The document.
         #[arg(long)]
         document: PathBuf,
-        /// Write nothing, but fail if the document is another.
+        /// The file of what trials showed of the versions.
+        #[arg(long)]
+        known: PathBuf,
+        /// Write nothing, but fail if the document is another. Takes the file as it is.
         #[arg(long)]
         check: bool,
     },
@@ -403,9 +407,9 @@ fn main() -> ExitCode {
             })
         }),
         Verb::Replay { engines, file, times, keep } => replay(engines, &file, times, keep.as_deref()),
-        Verb::Compatibility { engines, outcrop, document, check } => program().and_then(|program| {
+        Verb::Compatibility { engines, outcrop, document, known, check } => program().and_then(|program| {
             let libraries = engines.libraries.into_iter().collect();
-            compatible(&Trying { program, libraries, outcrop }, &document, check)
+            compatible(&Trying { program, libraries, outcrop }, &document, &known, check)
         }),
         Verb::Tools { library, outcrop, version } => program().and_then(|program| {
             let looked_at = tools::run(&Looking { program, library, outcrop, version: version.clone() })?;
@@ -452,23 +456,30 @@ fn program() -> Result<PathBuf, String> {
     std::env::current_exe().map_err(|error| format!("this program's own path: {error}"))
 }
 
-/// Makes the document, or compares it with the one that is there.
-fn compatible(trying: &Trying, document: &Path, check: bool) -> Result<bool, String> {
-    let named = |error: std::io::Error| format!("{}: {error}", document.display());
-    let made = compatibility::run(trying)?;
+/// Makes the document and the file of the versions, or compares the document with the one that is there.
+fn compatible(trying: &Trying, document: &Path, known: &Path, check: bool) -> Result<bool, String> {
+    let named = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    if check {
+        let made = compatibility::run(trying, Known::of_program()?.engines(&trying.libraries)?.as_ref())?;
+        let committed = std::fs::read_to_string(document).map_err(|error| named(document, error))?;
+        let difference = compatibility::first_difference(&committed, &made.text);
+        if let Some(lines) = &difference {
+            eprintln!("{} is not what trials give; cargo xtask compatibility\n{lines}", document.display());
+        }
+        return Ok(found_nothing(&made) && difference.is_none());
+    }
+    let versions = compatibility::of_versions(trying)?;
+    std::fs::write(known, versions.print()).map_err(|error| named(known, error))?;
+    let made = compatibility::run(trying, None)?;
+    std::fs::write(document, &made.text).map_err(|error| named(document, error))?;
+    Ok(found_nothing(&made))
+}
+
+fn found_nothing(made: &Compatibility) -> bool {
     for finding in &made.findings {
         eprintln!("compatibility: {finding}");
     }
-    if !check {
-        std::fs::write(document, &made.text).map_err(named)?;
-        return Ok(made.findings.is_empty());
-    }
-    let committed = std::fs::read_to_string(document).map_err(named)?;
-    let difference = compatibility::first_difference(&committed, &made.text);
-    if let Some(lines) = &difference {
-        eprintln!("{} is not what trials give; cargo xtask compatibility\n{lines}", document.display());
-    }
-    Ok(made.findings.is_empty() && difference.is_none())
+    made.findings.is_empty()
 }
 
 /// Different each time, small enough to type.

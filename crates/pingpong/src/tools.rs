@@ -39,7 +39,7 @@ pub struct Looking {
 pub fn run(looking: &Looking) -> Result<usize, String> {
     let scratch = Scratch::new(&std::env::temp_dir(), "tools")?;
     let libraries = BTreeMap::from([(OUTCROP.to_string(), looking.library.clone())]);
-    let (engines, _) = abilities(&looking.program, &libraries, scratch.path())?;
+    let (engines, _) = abilities(&looking.program, &libraries, None, scratch.path())?;
     let mut pool = Pool::new(&looking.program, &libraries);
     let written = &engines[OUTCROP].writes;
     let choices = CHOICES.iter().filter(|choice| choice.format).flat_map(|choice| choice.answers);

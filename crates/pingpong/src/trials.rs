@@ -194,11 +194,20 @@ fn kept(chosen: Option<(&Choice, &[&str])>) -> bool {
     chosen.is_some_and(|(choice, _)| choice.scope == Scope::Case)
 }
 
-/// Tries every feature on every engine; engines are tried at the same time.
-pub fn run(program: &Path, libraries: &BTreeMap<String, PathBuf>, dir: &Path) -> Result<Trials, String> {
+/// Tries every feature on every engine; engines are tried at the same time. Of `known` engines only their reading of what Outcrop
+/// writes is tried.
+///
+/// # Errors
+/// A library is missing.
+pub fn run(
+    program: &Path,
+    libraries: &BTreeMap<String, PathBuf>,
+    known: Option<&Engines>,
+    dir: &Path,
+) -> Result<Trials, String> {
     let mut trials = Trials { engines: Engines::new(), findings: Vec::new(), lacking: Vec::new() };
     // Which engine can use which feature.
-    let written = try_all(libraries, dir, |engine, at| writes(program, libraries, engine, at))?;
+    let written = try_writing(program, libraries, known, dir)?;
     for (engine, (abilities, findings, lacking)) in written {
         trials.engines.insert(engine.clone(), abilities);
         if engine == OUTCROP {
@@ -208,7 +217,10 @@ pub fn run(program: &Path, libraries: &BTreeMap<String, PathBuf>, dir: &Path) ->
     }
     // Which engine can read what the newest engine that uses it writes.
     let engines = trials.engines.clone();
-    let read = try_all(libraries, dir, |engine, at| reads(program, libraries, &engines, engine, at))?;
+    let read = try_all(libraries, dir, |engine, at| {
+        let known = known.and_then(|known| known.get(engine));
+        reads(program, libraries, &engines, (engine, known), at)
+    })?;
     for (engine, (abilities, findings, lacking)) in read {
         trials.engines.get_mut(&engine).expect("it was tried before").reads = abilities.reads;
         if engine == OUTCROP {
@@ -221,26 +233,37 @@ pub fn run(program: &Path, libraries: &BTreeMap<String, PathBuf>, dir: &Path) ->
     Ok(trials)
 }
 
-/// The features that every engine can use, and why Outcrop cannot use the rest.
+/// The features that every engine can use, and why Outcrop cannot use the rest. Those that are `known` are not tried.
 ///
 /// # Errors
 /// A library is missing.
 pub fn abilities(
     program: &Path,
     libraries: &BTreeMap<String, PathBuf>,
+    known: Option<&Engines>,
     dir: &Path,
 ) -> Result<(Engines, BTreeMap<String, String>), String> {
     let mut engines = Engines::new();
     let mut lacking = BTreeMap::new();
-    for (engine, (abilities, _, without)) in
-        try_all(libraries, dir, |engine, at| writes(program, libraries, engine, at))?
-    {
+    for (engine, (abilities, _, without)) in try_writing(program, libraries, known, dir)? {
         if engine == OUTCROP {
             lacking.extend(without);
         }
         engines.insert(engine, abilities);
     }
     Ok((engines, lacking))
+}
+
+fn try_writing(
+    program: &Path,
+    libraries: &BTreeMap<String, PathBuf>,
+    known: Option<&Engines>,
+    dir: &Path,
+) -> Result<BTreeMap<String, Tried>, String> {
+    try_all(libraries, dir, |engine, at| match known.and_then(|known| known.get(engine)) {
+        Some(known) => Ok((known.clone(), Vec::new(), Vec::new())),
+        None => writes(program, libraries, engine, at),
+    })
 }
 
 /// Versions, the oldest first; Outcrop is none.
@@ -328,18 +351,18 @@ fn reads(
     program: &Path,
     libraries: &BTreeMap<String, PathBuf>,
     engines: &Engines,
-    engine: &str,
+    (engine, known): (&str, Option<&Abilities>),
     dir: &Path,
 ) -> Result<Tried, String> {
     let mut pool = Pool::new(program, libraries);
     let mut abilities = Abilities::default();
     let (mut findings, mut lacking) = (Vec::new(), Vec::new());
     for feature in all() {
-        let Some(writer) =
-            newest(engines.iter().filter(|(_, has)| has.writes.contains(&feature)).map(|(n, _)| n))
-        else {
+        let Some(writer) = newest_writer(engines, &feature) else { continue };
+        if let Some(known) = known.filter(|_| writer != OUTCROP) {
+            abilities.reads.extend(known.reads.contains(&feature).then_some(feature));
             continue;
-        };
+        }
         if writer == engine || CALLS.contains(&feature.as_str()) || leaves_no_trace(&feature) {
             abilities.reads.insert(feature);
             continue;
@@ -358,9 +381,10 @@ fn reads(
     Ok((abilities, findings, lacking))
 }
 
-/// The newest reference; Outcrop if there is none.
-fn newest<'n>(names: impl Iterator<Item = &'n String>) -> Option<String> {
-    names.max_by_key(|name| version(name)).cloned()
+/// The newest reference that writes a feature; Outcrop if there is none.
+pub(crate) fn newest_writer(engines: &Engines, feature: &str) -> Option<String> {
+    let writers = engines.iter().filter(|(_, has)| has.writes.contains(feature)).map(|(name, _)| name);
+    writers.max_by_key(|name| version(name)).cloned()
 }
 
 /// The feature is an option that changes no format: nothing to read, and a reference that takes it has it.

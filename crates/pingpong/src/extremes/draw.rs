@@ -528,6 +528,7 @@ pub fn once_failed() -> Vec<Case> {
         "super_block_alignment_size=8589934592",
         "super_block_alignment_space_overhead_ratio=2",
         "data_block_index_type=kDataBlockBinaryAndHash;data_block_hash_table_util_ratio=0",
+        "use_udi_as_primary_index=true",
     ];
     let changed = tables.iter().map(|table| Case {
         options: vec!["write_buffer_size=65536".to_string()],

@@ -125,6 +125,8 @@ const REFUSED_WHEN_OPENED: &[&str] = &[
     "Super block alignment space overhead is too high",
     "data_block_hash_table_util_ratio should be greater than 0",
     "Unsupported BlockBasedTable format_version",
+    // After `set_options` no flush of RocksDB's succeeds.
+    "use_udi_as_primary_index requires user_defined_index_factory",
 ];
 
 /// True if the case asks for a format of tables that nobody writes any more.
