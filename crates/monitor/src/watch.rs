@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 /// The counters that watch the operations of a database, and the clock that measures them.
 ///
-/// ```
+/// ```standalone_crate
+/// // By itself: other examples of the process count for themselves.
 /// use outcrop_monitor::{Monitor, Watch};
 ///
 /// let watching = Monitor::none().begin().is_some();
