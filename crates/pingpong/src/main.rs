@@ -459,8 +459,9 @@ fn program() -> Result<PathBuf, String> {
 /// Makes the document and the file of the versions, or compares the document with the one that is there.
 fn compatible(trying: &Trying, document: &Path, known: &Path, check: bool) -> Result<bool, String> {
     let named = |path: &Path, error: std::io::Error| format!("{}: {error}", path.display());
+    let versions = if check { Known::of_program()? } else { compatibility::of_versions(trying)? };
+    let made = compatibility::run(trying, versions.engines(&trying.libraries)?.as_ref())?;
     if check {
-        let made = compatibility::run(trying, Known::of_program()?.engines(&trying.libraries)?.as_ref())?;
         let committed = std::fs::read_to_string(document).map_err(|error| named(document, error))?;
         let difference = compatibility::first_difference(&committed, &made.text);
         if let Some(lines) = &difference {
@@ -468,9 +469,7 @@ fn compatible(trying: &Trying, document: &Path, known: &Path, check: bool) -> Re
         }
         return Ok(found_nothing(&made) && difference.is_none());
     }
-    let versions = compatibility::of_versions(trying)?;
     std::fs::write(known, versions.print()).map_err(|error| named(known, error))?;
-    let made = compatibility::run(trying, None)?;
     std::fs::write(document, &made.text).map_err(|error| named(document, error))?;
     Ok(found_nothing(&made))
 }

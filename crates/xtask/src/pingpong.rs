@@ -172,7 +172,7 @@ pub fn block_crashes_of_tree() -> Result<(), String> {
 }
 
 /// `cargo xtask compatibility`: the table of `docs/compatibility.md`, written, or compared with the one that is there. Where it is written,
-/// what the versions of RocksDB write and read is found out again, too; that takes the longer part of the time.
+/// what the versions of RocksDB write and read is found out again, too, which takes minutes.
 pub fn compatibility(check: bool) -> Result<(), String> {
     let document = root().join("docs/compatibility.md").display().to_string();
     let known = root().join("crates/pingpong/src/known.json").display().to_string();

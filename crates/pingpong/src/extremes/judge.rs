@@ -125,7 +125,7 @@ const REFUSED_WHEN_OPENED: &[&str] = &[
     "Super block alignment space overhead is too high",
     "data_block_hash_table_util_ratio should be greater than 0",
     "Unsupported BlockBasedTable format_version",
-    // After `set_options` no flush of RocksDB's succeeds.
+    // RocksDB's next flush fails.
     "use_udi_as_primary_index requires user_defined_index_factory",
 ];
 
