@@ -1,8 +1,8 @@
 //! One seed, one history of the whole engine: threads, locks, waits, clocks, files and their faults are decided by a seed.
 //!
 //! ```text
-//! outcrop-simulator run [--seconds N] [--histories N] [--jobs N] [--seed S] [--without A,B]
-//!     histories of S, S+1, ..., each in a process of its own, one on each processor at a time
+//! outcrop-simulator run [--seconds N] [--histories N] [--jobs N] [--seed S] [--without A,B] [--shrink N]
+//!     histories of S, S+1, ..., each in a process of its own, one on each processor at a time; N seconds to make one that fails smaller
 //! outcrop-simulator one --seed S [--schedule N] [--cycles N] [--threads N] [--writes N] [--without A,B] [--processor N]
 //!     one of them; all of its threads on processor N, which is faster: one runs at a time
 //! ```

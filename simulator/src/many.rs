@@ -22,8 +22,8 @@ const PATIENCE: Patience = Patience { idle: Duration::from_secs(120), work: Dura
 const LOOK: Duration = Duration::from_millis(500);
 /// One history in so many is lived twice: the same steps, or a seed replays nothing.
 const TWICE: u64 = 8;
-/// Time to make a failing history smaller.
-const SHRINKING: Duration = Duration::from_secs(90);
+/// Seconds to make a failing history smaller, unless `--shrink` says another number.
+const SHRINKING: u64 = 90;
 /// So many pairs of activities that never met are named.
 const NAMED: usize = 12;
 
@@ -155,6 +155,7 @@ struct Work {
 /// A history fails, which was told; or the command line is wrong.
 pub fn run(arguments: &[String]) -> Result<(), String> {
     let (mut seconds, mut histories, mut first) = (60, u64::MAX, 1);
+    let mut shrinking = SHRINKING;
     let mut whole = Limits::of(first);
     let mut places: Vec<Option<usize>> = processors().into_iter().map(Some).collect();
     for (name, value) in pairs(arguments)? {
@@ -167,6 +168,7 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
                 places = (0..jobs).map(|job| *processors.get(job % processors.len().max(1))?).collect();
             }
             "--seed" => first = number(name, value)?,
+            "--shrink" => shrinking = number(name, value)?,
             "--plant" => whole.plant = Some(plant(value)?),
             "--without" => whole.without = without(value)?,
             other => return Err(format!("{other}: no such option")),
@@ -226,16 +228,19 @@ pub fn run(arguments: &[String]) -> Result<(), String> {
     sums.tell(start.elapsed());
     match failed {
         None => Ok(()),
-        Some((seed, why)) => Err(told(&Limits { seed, schedule: seed, ..whole }, &why, places[0])),
+        Some((seed, why)) => {
+            let limits = Limits { seed, schedule: seed, ..whole };
+            Err(told(&limits, &why, places[0], Duration::from_secs(shrinking)))
+        }
     }
 }
 
-/// A failing history: what is wrong with it, and with a smaller one.
-fn told(limits: &Limits, why: &str, processor: Option<usize>) -> String {
+/// A failing history: what is wrong with it, and with a smaller one that is looked for so long.
+fn told(limits: &Limits, why: &str, processor: Option<usize>, shrinking: Duration) -> String {
     println!("FAILS (seed {}): {why}", limits.seed);
     let start = Instant::now();
     let fails = |limits: &Limits| live(limits, processor).is_err();
-    let small = shrink::shrink(limits, fails, || start.elapsed() >= SHRINKING);
+    let small = shrink::shrink(limits, fails, || start.elapsed() >= shrinking);
     if small != *limits
         && let Err(why) = live(&small, processor)
     {

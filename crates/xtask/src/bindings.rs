@@ -193,7 +193,7 @@ fn configure() -> Result<(), String> {
     make_dir(&dir)?;
     let rows = OPTIMIZED.map(|name| format!("{name} = {{ opt-level = 1 }}\n")).concat();
     let path = dir.join("config.toml");
-    std::fs::write(&path, format!("[profile.dev.package]\n{rows}"))
+    std::fs::write(&path, format!("[profile.dev]\nlto = \"off\"\n[profile.dev.package]\n{rows}"))
         .map_err(|error| format!("{}: {error}", path.display()))
 }
 
