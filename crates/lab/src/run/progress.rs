@@ -27,7 +27,7 @@ pub(super) struct At<'a> {
     pub step: &'a str,
     /// Target.
     pub target: &'a str,
-    /// Operations per second so far.
+    /// Operations per second so far; 0 if it counts none.
     pub rate: f64,
 }
 
@@ -154,7 +154,9 @@ fn text(at: &At<'_>, done: f64, left: Option<f64>) -> String {
         (None, phase) => phase.to_string(),
     };
     let head = format!("{:>3.0} %  ", done * 100.0);
-    let tail = format!("  {}/s  {left}", thousands(at.rate));
+    // A step that has counted nothing has just begun, or counts no operations: a flush, a compaction.
+    let rate = if at.rate > 0.0 { format!("  {}/s", thousands(at.rate)) } else { String::new() };
+    let tail = format!("{rate}  {left}");
     let room = (WIDTH - 1).saturating_sub(head.len() + tail.len());
     format!("{head}{}{tail}", cut(&format!("{phase} {} {}", at.step, at.target), room))
 }
@@ -170,6 +172,8 @@ mod tests {
     fn people_get_a_line_that_fits_a_terminal() {
         let line = text(&AT, 0.341, Some(240.0));
         assert_eq!(line, " 34 %  block 2 qr100 postgres@18.1/x10b  1,234/s  4 min left");
+        let flush = text(&At { step: "flush_mt_l0", rate: 0.0, ..AT }, 0.341, Some(240.0));
+        assert_eq!(flush, " 34 %  block 2 flush_mt_l0 postgres@18.1/x10b  4 min left");
         let long = At { target: &"x".repeat(200), block: None, phase: "warm-up", ..AT };
         let line = text(&long, 0.0, None);
         assert!(
