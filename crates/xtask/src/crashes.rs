@@ -5,7 +5,7 @@
 
 use crate::{programs, root};
 use serde_json::Value;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
@@ -67,20 +67,20 @@ pub fn run(arguments: &[&str]) -> Result<(), String> {
     Ok(())
 }
 
-/// The tests' program, built.
+/// The tests' program, built with the whole workspace (`programs.rs` says why).
 ///
 /// # Errors
 /// The engine's tests do not build.
 pub fn build() -> Result<PathBuf, String> {
     let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let arguments =
-        ["test", "--package", "outcrop", "--test", "it", "--no-run", "--message-format=json", "--quiet"];
+    let arguments = ["build", "--workspace", "--all-targets", "--message-format=json", "--quiet"];
     let output = Command::new(cargo).args(arguments).current_dir(root()).output();
     let output = output.map_err(|error| format!("cargo: {error}"))?;
     let text = String::from_utf8_lossy(&output.stdout);
     let messages = text.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    let main = root().join("crates/engine/tests/it/main.rs");
     let program = messages
-        .filter(|message| message["target"]["name"] == "it" && message["profile"]["test"] == true)
+        .filter(|message| message["target"]["src_path"].as_str().is_some_and(|path| Path::new(path) == main))
         .filter_map(|message| message["executable"].as_str().map(PathBuf::from))
         .next_back();
     program.filter(|_| output.status.success()).ok_or_else(|| {
