@@ -36,12 +36,17 @@ impl<'a> Player<'a> {
     pub fn new(api: &'a Api, case: &Case, dir: &Path, name: &str) -> Outcome<Player<'a>> {
         let dir = dir.join(name);
         std::fs::create_dir_all(&dir).map_err(|error| format!("{}: {error}", dir.display()))?;
+        let settings = |family: usize| {
+            let own = case.family_options.iter().filter(move |(of, _)| *of == family);
+            own.map(|(_, option)| option.clone()).collect()
+        };
+        let families = families().into_iter().enumerate();
         let request = OpenRequest {
             access: Access::Plain,
             path: dir.join("db").display().to_string(),
             ttls: Vec::new(),
             options: case.options.clone(),
-            families: families().into_iter().map(|family| (family, Vec::new())).collect(),
+            families: families.map(|(number, family)| (family, settings(number))).collect(),
             existing: vec![0, 1, 2],
         };
         let mut player = Player { api, dir, request, open: None, tables: 0 };
