@@ -367,6 +367,7 @@ fn replay_wals(
         left_out: false,
         ends_open: false,
         needed_from: min_wal,
+        oldest: None,
         last_read: None,
         last_file: None,
     };
@@ -381,7 +382,8 @@ fn replay_wals(
     }
     // Of one that was left before its end the length is not known.
     let last_read = early.last_read.filter(|_| early.stopped.is_none());
-    let mut replay = Replay { last_read, last_file: early.last_file, ..replay(recovered) };
+    let mut replay =
+        Replay { last_read, last_file: early.last_file, oldest: early.oldest, ..replay(recovered) };
     for wal in wals.iter().filter(|wal| **wal >= min_wal) {
         replay.wal(env, wal_dir, *wal, recovered)?;
     }
@@ -410,6 +412,8 @@ struct Replay {
     ends_open: bool,
     /// WALs below this number may be gone.
     needed_from: FileNumber,
+    /// The WAL that was read first.
+    oldest: Option<FileNumber>,
     /// The WAL that was read last, as the one after it should name it.
     last_read: Option<Predecessor>,
     /// Its file, and how long that was when it was opened.
@@ -426,6 +430,7 @@ enum Stop {
 
 impl Replay {
     fn wal(&mut self, env: &Env, dir: &Path, number: FileNumber, recovered: &mut Recovered) -> Result<()> {
+        self.oldest.get_or_insert(number);
         let path = file_name::wal(dir, number);
         let file = env.fs.open_read(&path, OpenRead { access: Access::Sequential, ..OpenRead::default() })?;
         let start = first_header(&*file)?;
@@ -601,7 +606,9 @@ impl Replay {
             Some(&*cf.memtable)
         };
         check_batch(record)?;
-        let count = prepared.replay(record, first, wal, memtable_of)?;
+        // Those that were prepared before are in the older WALs, with what was decided there.
+        let is_there = self.oldest.is_some_and(|oldest| oldest < wal) && codec::is_prepared_again(record);
+        let count = if is_there { 0 } else { prepared.replay(record, first, wal, memtable_of)? };
         let next = first.plus(count);
         self.next_seq = Some(next);
         // A record of nothing has the number of the next one: those before it that are not here were in no WAL.

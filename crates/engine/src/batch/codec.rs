@@ -249,6 +249,29 @@ pub fn prepared_record(writes: &WriteBatch, name: &[u8]) -> Vec<u8> {
     record
 }
 
+/// The log data that says of a WAL record that it prepares again what an older WAL has: RocksDB passes over log data.
+const PREPARED_AGAIN: &[u8] = b"outcrop: prepared again";
+
+/// [`prepared_record`] of a transaction that an older WAL has, too, see [`is_prepared_again`].
+pub fn prepared_again_record(writes: &WriteBatch, name: &[u8]) -> Vec<u8> {
+    let record = prepared_record(writes, name);
+    let (header, body) = record.split_at(HEADER_LEN);
+    let mut again = Vec::with_capacity(record.len() + PREPARED_AGAIN.len() + 2);
+    again.extend_from_slice(header);
+    again.push(tag::LOG_DATA);
+    put_length_prefixed(&mut again, PREPARED_AGAIN);
+    again.extend_from_slice(body);
+    again
+}
+
+/// True if `record` prepares again what an older WAL has: for a replay that begins after that one. No batch of an application
+/// is like it: log data of a transaction comes after the mark that it is prepared.
+pub fn is_prepared_again(record: &[u8]) -> bool {
+    let Ok(mut rest) = records(record) else { return false };
+    rest.next_log_data() == Some(PREPARED_AGAIN)
+        && matches!(rest.next_item(), Some(Ok(Item::Marker(Marker::BeginPrepare))))
+}
+
 /// The WAL record, not numbered, of `writes` and then `marker`, which decides a prepared transaction.
 pub fn marker_record(writes: &WriteBatch, marker: Marker<'_>) -> Vec<u8> {
     let (tag, name) = match marker {
@@ -636,6 +659,31 @@ mod tests {
                 Record { cf: CfId(2), op: Op::DeleteRange { begin: b"a", end: b"f" } },
             ]
         );
+    }
+
+    #[test]
+    fn a_transaction_that_is_prepared_again_is_known_by_it_and_by_nothing_that_an_application_writes() {
+        let mut writes = WriteBatch::new();
+        writes.put_id(CfId::DEFAULT, b"a", b"1");
+        let again = prepared_again_record(&writes, b"t");
+        assert!(is_prepared_again(&again));
+        let items = |record: &[u8]| -> Vec<String> {
+            let mut records = records(record).unwrap();
+            std::iter::from_fn(|| records.next_item()).map(|item| format!("{:?}", item.unwrap())).collect()
+        };
+        assert_eq!(items(&again), items(&prepared_record(&writes, b"t")), "log data aside");
+        let mark = HEADER_LEN + 2 + PREPARED_AGAIN.len();
+        assert!((0..=mark).all(|len| !is_prepared_again(&again[..len])));
+        let mut noted = WriteBatch::new();
+        noted.put_log_data(PREPARED_AGAIN);
+        noted.put_id(CfId::DEFAULT, b"a", b"1");
+        for record in [
+            prepared_record(&noted, b"t"),
+            noted.as_bytes().to_vec(),
+            marker_record(&noted, Marker::Commit(b"t")),
+        ] {
+            assert!(!is_prepared_again(&record), "{}", record.escape_ascii());
+        }
     }
 
     #[test]

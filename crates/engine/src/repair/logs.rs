@@ -89,6 +89,8 @@ pub struct Conversion<'a> {
     pub last_seq: SeqNum,
     /// Transactions that are prepared and not decided.
     pub prepared: PreparedTransactions,
+    /// All that were prepared, decided or not.
+    pub prepared_before: BTreeSet<Vec<u8>>,
 }
 
 impl Conversion<'_> {
@@ -163,7 +165,10 @@ impl Conversion<'_> {
             true => None,
             false => memtables.get(&id).map(|memtable| &**memtable),
         };
-        let used = self.prepared.replay(record, batch.first, wal, memtable_of)?;
+        // An older WAL has it, and what was decided there.
+        let is_there = batch.prepares.is_some_and(|name| !self.prepared_before.insert(name))
+            && codec::is_prepared_again(record);
+        let used = if is_there { 0 } else { self.prepared.replay(record, batch.first, wal, memtable_of)? };
         let next = batch.first.plus(used);
         *next_seq = Some(next);
         self.last_seq = self.last_seq.max(SeqNum(next.0.saturating_sub(1)));

@@ -324,6 +324,7 @@ impl<'a> Repair<'a> {
             wal_dir: self.wal_dir.clone(),
             last_seq: self.last_seq,
             prepared: PreparedTransactions::default(),
+            prepared_before: BTreeSet::new(),
         };
         let needed = self.oldest_needed_wal(trusted);
         if needed == FileNumber::NONE {

@@ -142,6 +142,8 @@ pub struct Batch {
     pub first: SeqNum,
     /// Writes by column family.
     pub writes: BTreeMap<CfId, u64>,
+    /// The transaction that it prepares.
+    pub prepares: Option<Vec<u8>>,
 }
 
 /// Checks a whole batch before any of it is applied.
@@ -151,22 +153,22 @@ pub struct Batch {
 pub fn parse_batch(record: &[u8]) -> Result<Batch> {
     let mut records = codec::records(record)?;
     let (first, stated) = (codec::sequence_of(record), codec::count_of(record));
-    let (mut writes, mut count) = (BTreeMap::new(), 0u32);
+    let (mut writes, mut count, mut prepares) = (BTreeMap::new(), 0u32, None);
     while let Some(item) = records.next_item() {
         match item? {
             Item::Write(write) => {
                 *writes.entry(write.cf).or_default() += 1;
                 count += 1;
             }
-            Item::Marker(Marker::BeginPrepare | Marker::EndPrepare(_)) => {}
-            Item::Marker(Marker::Commit(_) | Marker::Rollback(_)) => {}
+            Item::Marker(Marker::EndPrepare(name)) => prepares = Some(name.to_vec()),
+            Item::Marker(Marker::BeginPrepare | Marker::Commit(_) | Marker::Rollback(_)) => {}
         }
     }
     if count != stated {
         return Err(Error::corruption(format!("a write batch says {stated} records but holds {count}")));
     }
     match first.0.checked_add(u64::from(count)).filter(|end| *end <= SeqNum::MAX.0) {
-        Some(_) => Ok(Batch { first, writes }),
+        Some(_) => Ok(Batch { first, writes, prepares }),
         None => Err(Error::corruption(format!("a write batch has sequence number {first}"))),
     }
 }

@@ -116,7 +116,8 @@ impl CommitPipeline {
 
     /// Writes down again, in the WAL being written, all that is prepared and not decided: those it is in now have an unknown
     /// tail, which nobody must replay. Those are kept until nothing else needs them, see [`CommitPipeline::leave_old_prepared`]: until then
-    /// a replay may stop in one of them and not come to this one. Gives the number of the WAL being written.
+    /// a replay begins in one of them, and passes over what is written here ([`codec::is_prepared_again`]): their tail may have the
+    /// commit of such a transaction, which failed. Gives the number of the WAL being written.
     pub fn log_prepared_again(&self, core: &mut WriteCore) -> Result<FileNumber> {
         let prepared = self.versions.state.lock().prepared.list();
         if prepared.is_empty() {
@@ -124,7 +125,7 @@ impl CommitPipeline {
         }
         let failed = |error: Error| self.versions.fail_writes(error);
         for (name, writes) in &prepared {
-            let mut record = codec::prepared_record(writes, name);
+            let mut record = codec::prepared_again_record(writes, name);
             record[..8].copy_from_slice(&core.last_seq.plus(1).0.to_le_bytes());
             core.wal.append(&[&record]).map_err(failed)?;
         }

@@ -227,6 +227,78 @@ fn what_is_prepared_survives_an_error_that_the_database_comes_back_from() {
 }
 
 #[test]
+fn power_lost_while_a_database_resumes_does_not_both_commit_and_keep_what_is_prepared() {
+    let run = |point: Option<u64>| {
+        let fs = FaultyFs::new(MemoryFs::new());
+        let env = Env::with_file_system(Arc::new(fs.clone()));
+        let db = open(&env, &small()).unwrap();
+        let [cf, other] = ["default", "other"].map(|name| db.db().column_family(name).unwrap());
+        let mut txns = ["t", "u"].map(|name| {
+            let mut txn = db.begin_with(&synced(), &TransactionOptions::default());
+            txn.set_name(name.as_bytes()).unwrap();
+            txn.put_cf(&cf, format!("default {name}"), "v").unwrap();
+            txn.put_cf(&other, format!("other {name}"), "v").unwrap();
+            txn.prepare().unwrap();
+            txn
+        });
+        // The commit is in the WAL, and cannot be synced. The file may have it or not.
+        fs.faults().fail_at(fs.faults().changes() + 1, EIO, false);
+        assert!(txns[0].commit().is_err());
+        fs.faults().heal();
+        let before = fs.faults().changes();
+        if let Some(point) = point {
+            fs.faults().fail_at(before + point, EIO, true);
+        }
+        let resumed = db.db().resume();
+        let changes = fs.faults().changes() - before;
+        fs.faults().fail_at(0, EIO, true);
+        drop((txns, db));
+        (fs, env, resumed, changes)
+    };
+    let (.., resumed, changes) = run(None);
+    resumed.unwrap();
+    let (mut committed, mut waited) = (0, 0);
+    for point in 0..changes + 1 {
+        // With all that the process wrote, and with what was synced.
+        for killed in [true, false] {
+            let (fs, env, resumed, _) = run(Some(point));
+            assert!(resumed.is_ok() || point < changes, "point {point}");
+            if killed {
+                fs.memory().kill()
+            } else {
+                fs.memory().crash()
+            }
+            fs.faults().heal();
+            for opening in 0..3 {
+                let what = format!("point {point}, killed {killed}, opening {opening}");
+                let db = open(&env, &small()).unwrap();
+                let [cf, other] = ["default", "other"].map(|name| db.db().column_family(name).unwrap());
+                let mut found = db.prepared_transactions().unwrap();
+                let names: Vec<_> = found.iter().map(|txn| txn.name().to_vec()).collect();
+                let there = |name: &str| {
+                    let of = |cf, of: &str| read(db.db(), cf, format!("{of} {name}").as_bytes()).is_some();
+                    assert_eq!(of(&cf, "default"), of(&other, "other"), "{what}: half of {name} is there");
+                    of(&cf, "default")
+                };
+                let waits = |name: &str| names.contains(&name.as_bytes().to_vec());
+                assert!(there("t") != waits("t"), "{what}: t is there {}, waits {}", there("t"), waits("t"));
+                assert!(waits("u") != there("u") && waits("u") == (opening < 2), "{what}: {names:?}");
+                match (opening, there("t")) {
+                    (0, true) => committed += 1,
+                    (0, false) => waited += 1,
+                    _ => {}
+                }
+                // Without a decision it is the same again; then the other is decided alone.
+                if opening == 1 {
+                    found.iter_mut().filter(|txn| txn.name() == b"u").for_each(|txn| txn.commit().unwrap());
+                }
+            }
+        }
+    }
+    assert!(committed > 0 && waited > 0, "committed {committed}, waited {waited}");
+}
+
+#[test]
 fn a_database_opened_without_transactions_keeps_what_is_prepared() {
     let env = Env::with_file_system(Arc::new(MemoryFs::new()));
     {
