@@ -154,8 +154,10 @@ impl<'a> Player<'a> {
                 if flushed.is_err() {
                     return vec![flushed.map(said)];
                 }
+                let mut answers = vec![flushed.map(said)];
+                answers.extend((0..3).flat_map(|family| self.rows(family, false)));
                 self.request.families.iter_mut().for_each(|(family, _)| family.merge = Merge::None);
-                let mut answers = vec![flushed.map(said), self.reopen().map(|()| "opened".into())];
+                answers.push(self.reopen().map(|()| "opened".into()));
                 // RocksDB does not survive going backwards over operands without their operator, nor getting one of a table
                 // (`GetContext::MergeWithNoBaseValue`).
                 answers.extend((0..3).flat_map(|family| self.rows(family, false)));
