@@ -5,6 +5,8 @@
 //! the steps of STEPS                           two more at once than there are processors, four at most: each uses about one,
 //!                                              and most wait now and then
 //! ```
+//! Suites of clients take turns: a tree runs one half of them, drawn from its hash, and `--all` runs both.
+//!
 //! A step is a process of its own (`cargo xtask ci --step NAME`). Its output is in `ci/NAME.txt` where cargo builds, and is
 //! printed when it has ended. The steps run programs that were put aside after the build: one that compiles another form of the
 //! same library takes nothing away under them.
@@ -66,6 +68,18 @@ const STEPS: [Step; 26] = [
     step_with_network("tools", |_| pingpong::tools()),
 ];
 
+/// Suites of bindings and programs that others wrote, a fifth of the time of all steps: two halves that take as long.
+const TURNS: [&[&str]; 2] = [&["bindings", "sql"], &["python", "java", "streams", "scripts"]];
+
+/// Which suites of clients run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Clients {
+    /// The half that the tree's hash draws.
+    OfTree,
+    /// Both halves.
+    All,
+}
+
 /// The program that runs, also after the build has put another in its place, where `current_exe` names a file that is gone.
 const THIS_PROGRAM: &str = "/proc/self/exe";
 
@@ -83,7 +97,7 @@ const PROGRAMS: [&str; 6] = [
 ///
 /// # Errors
 /// The step that failed, and why.
-pub fn run(install: Install) -> Result<(), String> {
+pub fn run(install: Install, clients: Clients) -> Result<(), String> {
     let offline = install == Install::Never;
     style()?;
     timed("doc", doc)?;
@@ -106,12 +120,25 @@ pub fn run(install: Install) -> Result<(), String> {
         let left_out: Vec<_> = STEPS.iter().filter(|step| step.needs_network).map(|step| step.name).collect();
         eprintln!("xtask: --offline: left out: {}", left_out.join(", "));
     }
+    let others_turn = match clients {
+        Clients::All => &[],
+        Clients::OfTree => others_turn(tree_seed()?),
+    };
+    if !others_turn.is_empty() && !offline {
+        eprintln!("xtask: other trees run {}; --all runs them here", others_turn.join(", "));
+    }
     let dir = programs::target_dir().join("ci");
     let kept = dir.join("programs");
     programs::put_aside(&PROGRAMS, &kept)?;
     let steps = STEPS.iter().filter(|step| !(offline && step.needs_network)).map(|step| step.name);
+    let steps = steps.filter(|name| !others_turn.contains(name));
     let at_once = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2) + 2);
     side_by_side(steps, at_once, &|name| in_a_process(name, install, &dir, &kept))
+}
+
+/// The suites of clients that a tree of this seed does not run.
+fn others_turn(seed: u32) -> &'static [&'static str] {
+    TURNS[(seed % 2) as usize]
 }
 
 /// The tests of the workspace, with what has been fetched and installed.
@@ -211,6 +238,13 @@ mod tests {
         }
         assert_eq!(side_by_side(["a", "bad", "c"].into_iter(), 1, &run), Err("bad".to_string()));
         assert_eq!(*ran.lock().unwrap(), ["a", "bad"]);
+    }
+
+    #[test]
+    fn every_suite_of_clients_has_its_turn() {
+        assert_eq!([others_turn(7), others_turn(8)], [TURNS[1], TURNS[0]]);
+        let steps: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
+        assert!(TURNS.iter().all(|half| half.iter().all(|name| steps.contains(name))), "{steps:?}");
     }
 
     #[test]

@@ -1,7 +1,8 @@
 //! The project's automation.
 //!
 //! ```text
-//! cargo xtask ci [--offline]   everything: fmt, clippy, tidy, tests, and the steps of ci.rs
+//! cargo xtask ci [--all | --offline]
+//!                              everything: fmt, clippy, tidy, tests, and the steps of ci.rs; --all: the suites of all clients
 //! cargo xtask ci --step NAME   one of these steps, as `ci` runs it
 //! cargo xtask check            fmt, tidy, clippy, unit tests: before each commit; needs Rust and a C compiler
 //! cargo xtask campaign ...     every generator in turn, for hours; findings are kept; docs/reliability.md
@@ -99,8 +100,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
-        ["ci"] => ci::run(Install::IfMissing),
-        ["ci", "--offline"] => ci::run(Install::Never),
+        ["ci"] => ci::run(Install::IfMissing, ci::Clients::OfTree),
+        ["ci", "--all"] => ci::run(Install::IfMissing, ci::Clients::All),
+        ["ci", "--offline"] => ci::run(Install::Never, ci::Clients::OfTree),
         ["ci", "--step", name] => ci::step(name, Install::IfMissing),
         ["ci", "--step", name, "--offline"] => ci::step(name, Install::Never),
         ["check"] => check(),

@@ -62,7 +62,7 @@ pub fn fixtures() -> Result<(), String> {
 /// same for every tree, then cases of seeds that are the tree's own. The time is a limit, not a measure of work.
 pub fn of_tree() -> Result<(), String> {
     let seed = crate::tree_seed()?.to_string();
-    run(&["--fixed", "100", "--cases", "220", "--swaps", "1400", "--seconds", "600", "--seed", &seed])
+    run(&["--fixed", "80", "--cases", "140", "--swaps", "900", "--seconds", "600", "--seed", &seed])
 }
 
 /// Has the harness play one of its games with these versions of RocksDB.

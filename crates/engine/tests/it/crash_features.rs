@@ -710,7 +710,7 @@ fn errors_that_pass_are_over_without_a_word_and_nothing_acknowledged_is_lost() {
     for script in scripts() {
         for only in [None, Some(".log"), Some("MANIFEST"), Some("dbtmp"), Some(".sst"), Some(".blob")] {
             let total = count_only(&script, only);
-            for point in points(total, 9, &mut rng) {
+            for point in points(total, 4, &mut rng) {
                 let (errno, times) = (rng.pick(&[EIO, ENOSPC, EMFILE]), 1 + rng.below(9));
                 let opens = if errno == EMFILE { rng.below(4) } else { 0 };
                 let what = format!("{}: {only:?} {point}: {times} fail with {errno}", script.what);

@@ -114,9 +114,14 @@ enum Damage {
     Cut(usize),
 }
 
+/// Whether each bit is changed.
+fn is_thorough() -> bool {
+    std::env::var("OUTCROP_DAMAGE").is_ok_and(|value| value == "all")
+}
+
 /// How to change the byte at `at`.
 fn masks(at: usize) -> Vec<u8> {
-    match std::env::var("OUTCROP_DAMAGE").is_ok_and(|value| value == "all") {
+    match is_thorough() {
         true => (0..8).map(|bit| 1 << bit).collect(),
         false => vec![1 << (at * 5 % 8)],
     }

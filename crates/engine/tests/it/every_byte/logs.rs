@@ -4,7 +4,7 @@
 //! writes whose records are whole. A MANIFEST that is cut off describes the database as it was; any changed byte is
 //! refused.
 
-use super::{Damage, FAMILY, Outcome, Small, all_or_error};
+use super::{Damage, FAMILY, Outcome, Small, all_or_error, is_thorough};
 use crate::damage::Rows;
 use crate::harness::{creating, descriptor};
 use WalRecoveryMode::*;
@@ -206,7 +206,7 @@ fn wals() -> Vec<Wal> {
 #[test]
 fn no_byte_of_a_wal_is_trusted() {
     for wal in wals() {
-        for &mode in wal.modes {
+        for (number, &mode) in wal.modes.iter().enumerate() {
             match wal.small.read(mode) {
                 Outcome::Read(rows) => assert_eq!(rows, wal.small.rows, "{}", wal.small.what),
                 Outcome::Refused(error) => panic!("{}: {mode:?}: {error}", wal.small.what),
@@ -215,7 +215,10 @@ fn no_byte_of_a_wal_is_trusted() {
                 wal.judge(mode, damage, outcome);
                 false
             };
-            wal.small.each_damage(&wal.name, &wal.contents, &wal.offsets(), mode, judge);
+            // In the first mode every byte; each of the others goes through its own third.
+            let mut offsets = wal.offsets();
+            offsets.retain(|at| number == 0 || is_thorough() || (at + number) % 3 == 0);
+            wal.small.each_damage(&wal.name, &wal.contents, &offsets, mode, judge);
         }
     }
 }
