@@ -22,6 +22,8 @@ pub struct PreparedTransactions {
     waiting: BTreeMap<Vec<u8>, Prepared>,
     /// One was prepared, now or in a WAL that was replayed.
     any: bool,
+    /// The WAL that resuming has written all into again, until the older ones are not needed.
+    again: Option<FileNumber>,
 }
 
 #[derive(Debug)]
@@ -62,9 +64,16 @@ impl PreparedTransactions {
         self.waiting.insert(name.to_vec(), Prepared { wal, writes, owned });
     }
 
-    /// All that wait are in `wal` from here on.
-    pub fn move_to(&mut self, wal: FileNumber) {
-        self.waiting.values_mut().for_each(|prepared| prepared.wal = wal);
+    /// All that wait are in `wal`, too.
+    pub fn are_again_in(&mut self, wal: FileNumber) {
+        self.again = Some(wal);
+    }
+
+    /// No WAL before `needed` is replayed any more: all that wait are where they were written again, if they were and it is not older.
+    pub fn leave_before(&mut self, needed: FileNumber) {
+        if let Some(wal) = self.again.take_if(|wal| *wal <= needed) {
+            self.waiting.values_mut().for_each(|prepared| prepared.wal = wal);
+        }
     }
 
     /// `name` was decided; false if it did not wait.
@@ -104,6 +113,13 @@ impl PreparedTransactions {
     /// The oldest WAL that one is in.
     pub fn oldest_wal(&self) -> Option<FileNumber> {
         self.waiting.values().map(|prepared| prepared.wal).min()
+    }
+
+    /// The oldest WAL that has to be replayed, if what is in memory needs none before `in_memory`.
+    pub fn oldest_needed(&self, in_memory: FileNumber) -> FileNumber {
+        let oldest =
+            self.oldest_wal().map(|oldest| self.again.filter(|again| *again <= in_memory).unwrap_or(oldest));
+        in_memory.min(oldest.unwrap_or(FileNumber::MAX))
     }
 
     /// Applies a batch of WAL `wal`, as [`crate::batch::apply::apply`] does, and follows its markers.
@@ -221,6 +237,23 @@ mod tests {
         assert!(prepared.has_any() && !PreparedTransactions::default().has_any());
         assert_eq!(prepared.names().collect::<Vec<_>>(), [b"t3"]);
         assert_eq!(prepared.oldest_wal(), Some(FileNumber(9)));
+    }
+
+    #[test]
+    fn what_was_written_again_needs_no_older_wal_once_memory_needs_none() {
+        let wal = |number: u64| FileNumber(number);
+        let mut prepared = PreparedTransactions::default();
+        prepared.are_again_in(wal(9));
+        assert_eq!(prepared.oldest_needed(wal(12)), wal(12), "nothing waits");
+        prepared.add(b"t", wal(4), Arc::default());
+        assert_eq!([8, 9, 12].map(|in_memory| prepared.oldest_needed(wal(in_memory)).0), [4, 9, 9]);
+        prepared.leave_before(wal(8));
+        assert_eq!(prepared.oldest_wal(), Some(wal(4)));
+        prepared.leave_before(wal(9));
+        assert_eq!(prepared.oldest_wal(), Some(wal(9)));
+        prepared.add(b"u", wal(11), Arc::default());
+        prepared.leave_before(wal(12));
+        assert_eq!(prepared.get(b"u").unwrap().0, wal(11), "it was written there first");
     }
 
     #[test]

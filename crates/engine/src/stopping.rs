@@ -244,7 +244,7 @@ fn start_anew(core: &Core, writing: &mut WriteCore) -> Result<()> {
     remove_doubtful_outputs(&core.versions);
     core.commit.replace_failed_wal(writing)?;
     // Sealing begins another WAL.
-    let prepared_in = core.commit.log_prepared_again(writing)?;
+    core.commit.log_prepared_again(writing)?;
     core.commit.discard_unpublished(writing)?;
     let ids = writing.targets.ids();
     core.commit.seal(writing, &ids, FlushReason::ErrorRecovery)?;
@@ -257,6 +257,5 @@ fn start_anew(core: &Core, writing: &mut WriteCore) -> Result<()> {
     core.versions.request_flush(&ids);
     core.versions.wait_for_flush(&ids)?;
     writing.replaced_wals.clear();
-    core.commit.leave_old_prepared(prepared_in);
     core.versions.advance_min_wal()
 }

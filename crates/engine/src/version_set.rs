@@ -375,7 +375,7 @@ impl VersionSet {
         let wal = self.current_wal();
         let edits = || {
             let state = self.state.lock();
-            let needed = wal.min(state.prepared.oldest_wal().unwrap_or(FileNumber::MAX));
+            let needed = state.prepared.oldest_needed(wal);
             let edit = |id: &CfId| VersionEdit {
                 log_number: Some(wal),
                 min_log_number_to_keep: Some(needed),
@@ -383,7 +383,7 @@ impl VersionSet {
             };
             Ok((state.column_families.keys().map(edit).collect(), self.visible_seq()))
         };
-        self.log_prepared(edits, |_| {})
+        self.log_prepared(edits, |state| state.prepared.leave_before(wal))
     }
 
     /// Asks for a flush of what column families `ids` have sealed.

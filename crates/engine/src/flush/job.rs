@@ -203,9 +203,11 @@ fn install(
     no_space: Option<&Error>,
 ) -> Result<()> {
     let last_seq = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.last_seq)).max();
+    let needed = Cell::new(FileNumber::NONE);
     let edits = || {
         // With the MANIFEST locked: what it has been told of WALs meanwhile counts.
         let min_wal = min_wal_after_flush(versions, job);
+        needed.set(min_wal);
         let edits = job.parts.iter().zip(written).map(|(part, written)| {
             let mut edit = VersionEdit::for_column_family(part.cf.id());
             edit.log_number = part.memtables.last().map(|sealed| sealed.next_wal);
@@ -222,6 +224,7 @@ fn install(
                 cf.retire_sealed(part.memtables.len());
             }
         }
+        state.prepared.leave_before(needed.get());
         // Also without a table: the WAL of a memtable whose records took each other away is not needed any more.
         state.purge_wanted = true;
         if let Some(error) = no_space {
@@ -240,14 +243,17 @@ fn min_wal_after_flush(versions: &VersionSet, job: &FlushJob) -> FileNumber {
         job.parts.iter().flat_map(|part| &part.memtables).any(|part| Arc::ptr_eq(&part.memtable, memtable))
     };
     let prepared = state.column_families.values().map(|cf| cf.oldest_prepared_wal(|m| !flushed(m))).min();
+    let prepared = prepared.unwrap_or(FileNumber::MAX);
     let others =
         state.column_families.iter().filter(|(id, _)| !of_job(**id)).map(|(_, cf)| {
             if cf.sealed.is_empty() && cf.memtable.is_empty() { current } else { cf.log_number }
         });
-    let own = job.parts.iter().filter_map(|part| Some(part.memtables.last()?.next_wal));
-    let kept = state.prepared.oldest_wal().unwrap_or(FileNumber::MAX);
-    let needed = others.chain(own).min().unwrap_or(current).min(current).min(kept);
-    needed.min(prepared.unwrap_or(FileNumber::MAX))
+    // A job that resumes has all that is in memory, and nothing was written since: at once no column family needs a WAL whose tail
+    // is unknown.
+    let own =
+        |part: &FlushPart| if state.resuming { Some(current) } else { Some(part.memtables.last()?.next_wal) };
+    let in_memory = others.chain(job.parts.iter().filter_map(own)).min().unwrap_or(current).min(current);
+    state.prepared.oldest_needed(in_memory.min(prepared))
 }
 
 /// The files that a flush wrote.

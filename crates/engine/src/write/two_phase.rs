@@ -115,13 +115,13 @@ impl CommitPipeline {
     }
 
     /// Writes down again, in the WAL being written, all that is prepared and not decided: those it is in now have an unknown
-    /// tail, which nobody must replay. Those are kept until nothing else needs them, see [`CommitPipeline::leave_old_prepared`]: until then
-    /// a replay begins in one of them, and passes over what is written here ([`codec::is_prepared_again`]): their tail may have the
-    /// commit of such a transaction, which failed. Gives the number of the WAL being written.
-    pub fn log_prepared_again(&self, core: &mut WriteCore) -> Result<FileNumber> {
+    /// tail, which nobody must replay. Those are kept until an edit of the MANIFEST says that all that was in memory is in tables and
+    /// what is prepared is here: until then a replay begins in one of them, and passes over what is written here
+    /// ([`codec::is_prepared_again`]), as their tail may have the commit of such a transaction, which failed.
+    pub fn log_prepared_again(&self, core: &mut WriteCore) -> Result<()> {
         let prepared = self.versions.state.lock().prepared.list();
         if prepared.is_empty() {
-            return Ok(core.wal.number());
+            return Ok(());
         }
         let failed = |error: Error| self.versions.fail_writes(error);
         for (name, writes) in &prepared {
@@ -130,12 +130,8 @@ impl CommitPipeline {
             core.wal.append(&[&record]).map_err(failed)?;
         }
         core.wal.sync(&self.ctx).map_err(failed)?;
-        Ok(core.wal.number())
-    }
-
-    /// Once all that is in memory is in tables: what is prepared is in `wal`, which [`CommitPipeline::log_prepared_again`] gave.
-    pub fn leave_old_prepared(&self, wal: FileNumber) {
-        self.versions.state.lock().prepared.move_to(wal);
+        self.versions.state.lock().prepared.are_again_in(core.wal.number());
+        Ok(())
     }
 
     /// Runs `act` as the only write of a group of `bytes`.
