@@ -242,7 +242,8 @@ fn power_lost_while_a_database_resumes_does_not_both_commit_and_keep_what_is_pre
 
 fn resume_without_power(sealed: &str, active: &str) {
     // A memtable that is full waits for another one.
-    let options = ColumnFamilyOptions { min_write_buffer_number_to_merge: 2, ..small() };
+    let options =
+        ColumnFamilyOptions { min_write_buffer_number_to_merge: 2, max_write_buffer_number: 4, ..small() };
     // It resumes when it is asked to.
     let open = |env: &Env, options: &ColumnFamilyOptions| {
         open_as(env, DbOptions { max_bgerror_resume_count: 0, ..creating_all() }, options)

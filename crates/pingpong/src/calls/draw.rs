@@ -66,9 +66,7 @@ impl Call {
                 })
         )
     }
-}
 
-impl Call {
     /// True if it writes an operand that the first column family's operator refuses.
     fn writes_refused_operand(&self) -> bool {
         let refused = Value::Text(Key(UNMERGEABLE.to_vec()));
