@@ -5,7 +5,7 @@
 //! the steps of STEPS                           two more at once than there are processors, four at most: each uses about one,
 //!                                              and most wait now and then
 //! ```
-//! Suites of clients take turns: a tree runs one half of them, drawn from its hash, and `--all` runs both.
+//! Long suites whose subjects change rarely take turns: a tree runs one third of them, drawn from its hash, and `--all` runs all.
 //!
 //! A step is a process of its own (`cargo xtask ci --step NAME`). Its output is in `ci/NAME.txt` where cargo builds, and is
 //! printed when it has ended. The steps run programs that were put aside after the build: one that compiles another form of the
@@ -68,15 +68,17 @@ const STEPS: [Step; 26] = [
     step_with_network("tools", |_| pingpong::tools()),
 ];
 
-/// Suites of bindings and programs that others wrote, a fifth of the time of all steps: two halves that take as long.
-const TURNS: [&[&str]; 2] = [&["bindings", "sql"], &["python", "java", "streams", "scripts"]];
+/// Long suites that take turns, in thirds that take about as long: of bindings and programs that others wrote, and those that compile
+/// the engine in another form.
+const TURNS: [&[&str]; 3] =
+    [&["bindings", "sql"], &["python", "java", "streams", "scripts"], &["instructions", "loom", "dist"]];
 
-/// Which suites of clients run.
+/// Which of the suites that take turns run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Clients {
-    /// The half that the tree's hash draws.
+pub enum Turns {
+    /// The third that the tree's hash draws.
     OfTree,
-    /// Both halves.
+    /// All.
     All,
 }
 
@@ -97,7 +99,7 @@ const PROGRAMS: [&str; 6] = [
 ///
 /// # Errors
 /// The step that failed, and why.
-pub fn run(install: Install, clients: Clients) -> Result<(), String> {
+pub fn run(install: Install, turns: Turns) -> Result<(), String> {
     let offline = install == Install::Never;
     style()?;
     timed("doc", doc)?;
@@ -120,25 +122,32 @@ pub fn run(install: Install, clients: Clients) -> Result<(), String> {
         let left_out: Vec<_> = STEPS.iter().filter(|step| step.needs_network).map(|step| step.name).collect();
         eprintln!("xtask: --offline: left out: {}", left_out.join(", "));
     }
-    let others_turn = match clients {
-        Clients::All => &[],
-        Clients::OfTree => others_turn(tree_seed()?),
+    let left_to_others = match turns {
+        Turns::All => Vec::new(),
+        Turns::OfTree => left_to_others(tree_seed()?),
     };
-    if !others_turn.is_empty() && !offline {
-        eprintln!("xtask: other trees run {}; --all runs them here", others_turn.join(", "));
+    if !left_to_others.is_empty() {
+        eprintln!("xtask: other trees run {}; --all runs them here", left_to_others.join(", "));
     }
     let dir = programs::target_dir().join("ci");
     let kept = dir.join("programs");
     programs::put_aside(&PROGRAMS, &kept)?;
     let steps = STEPS.iter().filter(|step| !(offline && step.needs_network)).map(|step| step.name);
-    let steps = steps.filter(|name| !others_turn.contains(name));
+    let steps = steps.filter(|name| !left_to_others.contains(name));
     let at_once = std::thread::available_parallelism().map_or(1, |processors| processors.get().min(2) + 2);
     side_by_side(steps, at_once, &|name| in_a_process(name, install, &dir, &kept))
 }
 
-/// The suites of clients that a tree of this seed does not run.
-fn others_turn(seed: u32) -> &'static [&'static str] {
-    TURNS[(seed % 2) as usize]
+/// The suites that a tree of this seed does not run.
+fn left_to_others(seed: u32) -> Vec<&'static str> {
+    let turn = seed as usize % TURNS.len();
+    TURNS
+        .iter()
+        .enumerate()
+        .filter(|(third, _)| *third != turn)
+        .flat_map(|(_, names)| *names)
+        .copied()
+        .collect()
 }
 
 /// The tests of the workspace, with what has been fetched and installed.
@@ -241,10 +250,17 @@ mod tests {
     }
 
     #[test]
-    fn every_suite_of_clients_has_its_turn() {
-        assert_eq!([others_turn(7), others_turn(8)], [TURNS[1], TURNS[0]]);
-        let steps: Vec<&str> = STEPS.iter().map(|step| step.name).collect();
-        assert!(TURNS.iter().all(|half| half.iter().all(|name| steps.contains(name))), "{steps:?}");
+    fn every_suite_that_takes_turns_has_its_turn() {
+        let taking: Vec<&str> = TURNS.concat();
+        for name in &taking {
+            assert!(STEPS.iter().any(|step| step.name == *name), "{name}");
+            let ran = (7..10).filter(|seed| !left_to_others(*seed).contains(name));
+            assert_eq!(ran.count(), 1, "{name}");
+        }
+        assert_eq!(
+            left_to_others(7).len() + left_to_others(8).len() + left_to_others(9).len(),
+            2 * taking.len()
+        );
     }
 
     #[test]

@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! cargo xtask ci [--all | --offline]
-//!                              everything: fmt, clippy, tidy, tests, and the steps of ci.rs; --all: the suites of all clients
+//!                              everything: fmt, clippy, tidy, tests, and the steps of ci.rs; --all: also those that other trees run
 //! cargo xtask ci --step NAME   one of these steps, as `ci` runs it
 //! cargo xtask check            fmt, tidy, clippy, unit tests: before each commit; needs Rust and a C compiler
 //! cargo xtask campaign ...     every generator in turn, for hours; findings are kept; docs/reliability.md
@@ -100,9 +100,9 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let outcome = match arguments.as_slice() {
-        ["ci"] => ci::run(Install::IfMissing, ci::Clients::OfTree),
-        ["ci", "--all"] => ci::run(Install::IfMissing, ci::Clients::All),
-        ["ci", "--offline"] => ci::run(Install::Never, ci::Clients::OfTree),
+        ["ci"] => ci::run(Install::IfMissing, ci::Turns::OfTree),
+        ["ci", "--all"] => ci::run(Install::IfMissing, ci::Turns::All),
+        ["ci", "--offline"] => ci::run(Install::Never, ci::Turns::OfTree),
         ["ci", "--step", name] => ci::step(name, Install::IfMissing),
         ["ci", "--step", name, "--offline"] => ci::step(name, Install::Never),
         ["check"] => check(),

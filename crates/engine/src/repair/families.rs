@@ -18,7 +18,7 @@ use std::sync::Arc;
 pub struct Family {
     /// With its options and objects.
     pub cf: Arc<ColumnFamily>,
-    /// All its data in older WALs is in tables; 0: not known.
+    /// It needs no older WAL; 0: not known.
     pub log_number: FileNumber,
 }
 
@@ -60,8 +60,9 @@ pub fn resolve(
         };
         let empty = Arc::new(Version::empty(descriptor.options.num_levels as usize));
         let cf = CfState::new(id, &descriptor, empty, FileNumber::NONE, 1, named.pool).cf;
-        families
-            .insert(id, Family { cf, log_number: known.map(|known| known.log_number).unwrap_or_default() });
+        let of_all = structure.min_log_number_to_keep;
+        let log_number = known.map_or(of_all, |known| known.log_number.max(of_all));
+        families.insert(id, Family { cf, log_number });
     }
     if !unnamed.is_empty() {
         return Err(Error::invalid_argument(format!("Column families not opened: {}", unnamed.join(", "))));

@@ -87,10 +87,21 @@ pub struct Conversion<'a> {
     pub wal_dir: PathBuf,
     /// The highest number of a write.
     pub last_seq: SeqNum,
-    /// Transactions that are prepared and not decided.
+    /// Older WALs are not needed: those with what is prepared begin here.
+    pub kept_from: FileNumber,
+    /// Transactions of the WALs from there on.
+    pub transactions: Transactions,
+    /// Those of older WALs, which lost tables alone bring back: they are decided, or in a newer WAL again.
+    pub obsolete: Transactions,
+}
+
+/// Transactions of WALs.
+#[derive(Default)]
+pub struct Transactions {
+    /// Those that are prepared and not decided.
     pub prepared: PreparedTransactions,
     /// All that were prepared, decided or not.
-    pub prepared_before: BTreeSet<Vec<u8>>,
+    prepared_before: BTreeSet<Vec<u8>>,
 }
 
 impl Conversion<'_> {
@@ -165,10 +176,12 @@ impl Conversion<'_> {
             true => None,
             false => memtables.get(&id).map(|memtable| &**memtable),
         };
+        let Transactions { prepared, prepared_before } =
+            if wal < self.kept_from { &mut self.obsolete } else { &mut self.transactions };
         // An older WAL has it, and what was decided there.
-        let is_there = batch.prepares.is_some_and(|name| !self.prepared_before.insert(name))
+        let is_there = batch.prepares.is_some_and(|name| !prepared_before.insert(name))
             && codec::is_prepared_again(record);
-        let used = if is_there { 0 } else { self.prepared.replay(record, batch.first, wal, memtable_of)? };
+        let used = if is_there { 0 } else { prepared.replay(record, batch.first, wal, memtable_of)? };
         let next = batch.first.plus(used);
         *next_seq = Some(next);
         self.last_seq = self.last_seq.max(SeqNum(next.0.saturating_sub(1)));
@@ -358,7 +371,8 @@ impl Conversion<'_> {
     /// # Errors
     /// Of writing it.
     pub fn write_prepared(&self) -> Result<Option<FileNumber>> {
-        if self.prepared.is_empty() {
+        let Transactions { prepared, .. } = &self.transactions;
+        if prepared.is_empty() {
             return Ok(None);
         }
         let number = self.ctx.new_file_number();
@@ -366,7 +380,7 @@ impl Conversion<'_> {
         let written = (|| {
             let file = self.ctx.env.fs.create(&path, OpenWrite::default())?;
             let mut writer = LogWriter::new(file, number.0, false);
-            for (name, writes) in self.prepared.list() {
+            for (name, writes) in prepared.list() {
                 let mut record = codec::prepared_record(&writes, &name);
                 record[..8].copy_from_slice(&self.last_seq.plus(1).0.to_le_bytes());
                 writer.append(&record)?;

@@ -40,12 +40,11 @@ use crate::in_force::{OptionsInForce, in_force, memtable_pool};
 use crate::info_log::{InfoLog, LogLevel, log_at, log_line};
 use crate::objects::DbObjects;
 use crate::pending_outputs::PendingOutputs;
-use crate::prepared::PreparedTransactions;
 use damage::refuse_unless_damage;
 use families::{Family, Named};
 use find::Found;
 use known::{KnownTables, Tables};
-use logs::Conversion;
+use logs::{Conversion, Transactions};
 use lost::Moves;
 use outcrop_base::{CfId, Result};
 use outcrop_env::Env;
@@ -323,8 +322,9 @@ impl<'a> Repair<'a> {
             new_blobs: BTreeMap::new(),
             wal_dir: self.wal_dir.clone(),
             last_seq: self.last_seq,
-            prepared: PreparedTransactions::default(),
-            prepared_before: BTreeSet::new(),
+            kept_from: self.structure.min_log_number_to_keep,
+            transactions: Transactions::default(),
+            obsolete: Transactions::default(),
         };
         let needed = self.oldest_needed_wal(trusted);
         if needed == FileNumber::NONE {
@@ -335,7 +335,7 @@ impl<'a> Repair<'a> {
         for number in &self.found.wals {
             let path = file_name::wal(&self.wal_dir, *number);
             if *number < needed {
-                self.moves.add(path, "obsolete: all its data is in tables", false);
+                self.moves.add(path, "obsolete: the MANIFEST says that it is not needed", false);
                 continue;
             }
             let report = conversion.convert(*number)?;
@@ -344,7 +344,7 @@ impl<'a> Repair<'a> {
             wals.push(report);
         }
         let prepared_wal = conversion.write_prepared()?;
-        let prepared = conversion.prepared.names().map(<[u8]>::to_vec).collect();
+        let prepared = conversion.transactions.prepared.names().map(<[u8]>::to_vec).collect();
         let Conversion { known: KnownTables { made: new_tables, .. }, new_blobs, last_seq, .. } = conversion;
         let made = install::Made { new_tables, new_blobs, last_seq, prepared_wal };
         let installed = self.install(made, &outputs);
@@ -368,10 +368,11 @@ impl<'a> Repair<'a> {
         if !trusted || !self.incomplete.is_empty() {
             return FileNumber::NONE;
         }
-        let oldest = self.families.values().map(|family| family.log_number).min().unwrap_or_default();
         match self.structure.min_log_number_to_keep {
-            FileNumber::NONE => oldest,
-            kept => kept.min(oldest),
+            FileNumber::NONE => {
+                self.families.values().map(|family| family.log_number).min().unwrap_or_default()
+            }
+            kept => kept,
         }
     }
 }

@@ -3,10 +3,12 @@
 
 use crate::harness::{Rng, contents, creating, descriptor, seed};
 use outcrop::*;
+use outcrop_env::FileSystem;
 use outcrop_env::faulty::{EIO, FaultyFs};
 use outcrop_env::memory::MemoryFs;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{BufRead, BufReader};
+use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -240,6 +242,15 @@ fn power_lost_while_a_database_resumes_does_not_both_commit_and_keep_what_is_pre
     }
 }
 
+/// Repairs before the opening.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Repair {
+    None,
+    Whole,
+    /// The last table is lost.
+    WithoutTable,
+}
+
 fn resume_without_power(sealed: &str, active: &str) {
     // A memtable that is full waits for another one.
     let options =
@@ -293,7 +304,13 @@ fn resume_without_power(sealed: &str, active: &str) {
     let (mut committed, mut waited) = (0, 0);
     for point in 0..changes + 1 {
         // With all that the process wrote, and with what was synced.
-        for killed in [true, false] {
+        for (killed, repair) in [
+            (true, Repair::None),
+            (false, Repair::None),
+            (true, Repair::Whole),
+            (false, Repair::Whole),
+            (true, Repair::WithoutTable),
+        ] {
             let (fs, env, ..) = run(Some(point));
             if killed {
                 fs.memory().kill()
@@ -301,9 +318,19 @@ fn resume_without_power(sealed: &str, active: &str) {
                 fs.memory().crash()
             }
             fs.faults().heal();
+            if repair == Repair::WithoutTable {
+                let names = fs.list(Path::new("/db")).unwrap();
+                let Some(table) = names.iter().filter(|name| name.ends_with(".sst")).max() else { continue };
+                fs.remove_file(&Path::new("/db").join(table)).unwrap();
+            }
+            if repair != Repair::None {
+                let builder = Db::builder("/db").env(env.clone()).column_families(families(&options));
+                builder.repair(&RepairOptions::default()).unwrap();
+            }
             for opening in 0..3 {
-                let what =
-                    format!("{sealed:?}, {active:?}: point {point}, killed {killed}, opening {opening}");
+                let what = format!(
+                    "{sealed:?}, {active:?}: point {point}, killed {killed}, {repair:?}, opening {opening}"
+                );
                 let db = open(&env, &options).unwrap();
                 let [cf, other] = ["default", "other"].map(|name| db.db().column_family(name).unwrap());
                 let mut found = db.prepared_transactions().unwrap();
