@@ -285,6 +285,10 @@ fn longest_per_second(threads: &[ThreadResult]) -> Vec<u64> {
 
 /// p50, p99, p99.9, p99.99 and the maximum of a histogram of nanoseconds, in microseconds.
 pub(super) fn percentiles(histogram: &Histogram<u64>) -> [f64; 5] {
+    // A walk over all buckets finds nothing in one that is empty.
+    if histogram.is_empty() {
+        return [0.0; 5];
+    }
     let micros = |nanos: u64| nanos as f64 / 1000.0;
     let at = |quantile: f64| micros(histogram.value_at_quantile(quantile));
     [at(0.5), at(0.99), at(0.999), at(0.9999), micros(histogram.max())]
@@ -324,6 +328,15 @@ mod tests {
         assert_eq!((both.load_cpu_seconds, both.scanned_rows), (Some(1.5), Some(400)));
         assert_eq!(both.kinds, Some(KindCounts { gets: 40, ..KindCounts::default() }));
         assert_eq!((both.usage.user_seconds, (both.writer_achieved * 6.0).round()), (3.0, 4.0));
+    }
+
+    #[test]
+    fn percentiles_of_nothing_are_those_of_an_empty_histogram() {
+        let mut histogram = new_histogram();
+        let quantiles = [0.5, 0.99, 0.999, 0.9999].map(|at| histogram.value_at_quantile(at));
+        assert_eq!((quantiles, histogram.max(), percentiles(&histogram)), ([0; 4], 0, [0.0; 5]));
+        histogram.record(5_000).unwrap();
+        assert_eq!(percentiles(&histogram).map(f64::round), [5.0; 5]);
     }
 
     #[test]
