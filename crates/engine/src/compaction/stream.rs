@@ -616,8 +616,13 @@ impl CompactionStream {
                 break;
             }
             if self.is_covered(seq, stripe) {
-                base = Some(Base::None);
-                break;
+                // As in RocksDB an operand that is deleted does not say that nothing is below it, and any other entry does.
+                if trailer.value_type() != Some(ValueType::Merge) {
+                    base = Some(Base::None);
+                    break;
+                }
+                self.step()?;
+                continue;
             }
             match trailer.value_type() {
                 Some(ValueType::Merge) => {

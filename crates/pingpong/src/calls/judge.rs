@@ -48,19 +48,12 @@ pub const ON_PURPOSE: &[(&str, &str, &str)] = &[
     ("No options files found in the DB directory", "no OPTIONS file", "names the directory first"),
 ];
 
-/// How far behind the rows of `Mergeless` with operators those without are: of three column families, and an opening.
-const ROWS_AGAIN: usize = 4;
-
 /// Everything that differs and should not.
 pub fn differences(case: &Case, call: &Call, theirs: &CallAnswer, ours: &CallAnswer) -> Vec<Difference> {
     let mut found = Vec::new();
     for (number, their) in theirs.answers.iter().enumerate() {
         let our = ours.answers.get(number).map_or("", String::as_str);
-        let excused = || {
-            is_on_purpose(their, our)
-                || are_refused_options(call, their, our)
-                || has_merged_more(call, number, theirs, ours)
-        };
+        let excused = || is_on_purpose(their, our) || are_refused_options(call, their, our);
         if their != our && !excused() {
             let lasting = is_error(their) != is_error(our);
             found.push(Difference { told: format!("RocksDB: {their}\n    Outcrop: {our}"), lasting });
@@ -86,25 +79,6 @@ fn are_refused_options(call: &Call, their: &str, our: &str) -> bool {
     matches!(call, Call::OpenWrongly(Opening::Options(_)))
         && is_error(their)
         && class_of(their) == class_of(our)
-}
-
-/// True if without merge operators RocksDB's rows end at an operand that Outcrop has merged when it flushed: an operand over
-/// a deleted range is a value there, and in RocksDB 11.8.1 it waits for one if an older operand was in the range. The rows that
-/// Outcrop shows are those that it showed with its operators.
-fn has_merged_more(call: &Call, number: usize, theirs: &CallAnswer, ours: &CallAnswer) -> bool {
-    let (Call::Mergeless, Some(with_operators)) = (call, number.checked_sub(ROWS_AGAIN)) else {
-        return false;
-    };
-    let rows = |told: &CallAnswer, number: usize| {
-        let text = told.answers.get(number).map_or("", String::as_str);
-        text.split_once("error: ")
-            .map_or((text.to_string(), None), |(rows, error)| (rows.to_string(), Some(error.to_string())))
-    };
-    let ((their, why), (our, _)) = (rows(theirs, number), rows(ours, number));
-    why.is_some_and(|why| why.contains("merge_operator_ must be set"))
-        && our.starts_with(&their)
-        && our.len() > their.len()
-        && rows(ours, with_operators).0.starts_with(&our)
 }
 
 /// The class of an error, with the word that stands before it.
