@@ -301,8 +301,11 @@ fn summary(found: &CampaignCounts, took: Duration) -> String {
         let _ = write!(text, "\n  RocksDB hung once and not again in the cases of seeds {:?}", found.hung);
     }
     if tally.again > 0 {
-        let _ =
-            write!(text, "\n  lives played again because RocksDB died of std::system_error: {}", tally.again);
+        let _ = write!(
+            text,
+            "\n  lives played again because RocksDB died of std::system_error, or its flush removed a WAL that it copied: {}",
+            tally.again
+        );
     }
     for fault in &found.not_ours {
         let _ = write!(text, "\n  RocksDB fails alone in the same way, {fault}");

@@ -11,7 +11,7 @@
 //!
 //! Next: `model.rs` for what must be there, `shrink.rs` for what happens to a case that fails.
 
-use crate::again::{Before, is_excused, live};
+use crate::again::{Before, is_excused, live, lost_a_wal_to_a_flush};
 use crate::case::{Case, End, Phase};
 use crate::child::{Child, Lost};
 use crate::choices::{ALWAYS, name};
@@ -94,7 +94,7 @@ pub struct Tally {
     pub operations: u64,
     /// SIGKILLs.
     pub kills: u64,
-    /// Phases played again because a process of RocksDB had died of itself.
+    /// Phases played again because a process of RocksDB had died of itself, or lost a file to itself.
     pub again: u64,
     /// Operations by name.
     pub by_name: BTreeMap<&'static str, u64>,
@@ -245,7 +245,7 @@ impl Game<'_> {
         }
     }
 
-    /// Plays a phase, and again if a process of RocksDB dies of itself.
+    /// Plays a phase, and again if a process of RocksDB dies of itself or loses a file to itself.
     fn phase_or_again(&mut self, index: usize, phase: &Phase) -> Result<(), Failure> {
         let failed = |(at, Problem(kind, message)): (Option<usize>, Problem)| Failure {
             kind,
@@ -273,7 +273,9 @@ impl Game<'_> {
             },
             |game, failure| {
                 let died = game.died.as_deref().filter(|_| failure.kind == Kind::Died);
-                let excused = died.is_some_and(|engine| is_excused(engine, &failure.message));
+                let is_error = failure.kind == Kind::Error;
+                let excused = died.is_some_and(|engine| is_excused(engine, &failure.message))
+                    || is_error && lost_a_wal_to_a_flush(&failure.engine, &failure.message);
                 if excused {
                     eprintln!("pingpong: seed {}, played again: {failure}", game.case.seed);
                 }
