@@ -102,7 +102,7 @@ fn main() -> ExitCode {
     let outcome = match arguments.as_slice() {
         ["ci"] => ci::run(Install::IfMissing, ci::Turns::OfTree),
         ["ci", "--all"] => ci::run(Install::IfMissing, ci::Turns::All),
-        ["ci", "--offline"] => ci::run(Install::Never, ci::Turns::OfTree),
+        ["ci", "--offline"] => ci::run(Install::Never, ci::Turns::All),
         ["ci", "--step", name] => ci::step(name, Install::IfMissing),
         ["ci", "--step", name, "--offline"] => ci::step(name, Install::Never),
         ["check"] => check(),
