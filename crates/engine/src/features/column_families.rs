@@ -50,7 +50,8 @@ pub fn create(core: &Core, descriptor: &ColumnFamilyDescriptor) -> Result<Column
         CfState::new(id, &descriptor, version, wal, first_epoch, &core.ctx.memtable_pool)
     };
     let handle = cf_state.cf.clone();
-    cf_state.memtable.set_born(writing.last_seq);
+    // Numbers above this are of writes that failed.
+    cf_state.memtable.set_born(core.versions.visible_seq());
     let target = Target::new(handle.clone(), cf_state.memtable.clone());
     let mut edit = VersionEdit::for_column_family(id);
     edit.column_family_add = Some(descriptor.name.clone());

@@ -62,13 +62,15 @@ impl CommitPipeline {
             self.ctx.count(atomic_request(reason), 1);
         }
         self.switch_wal(core)?;
+        // No write is under way: numbers above this are of writes that failed, and no reader ever sees them.
+        let born = self.versions.visible_seq();
         // Before the state is locked: memory that was not made ready in time takes its time.
         let fresh: Vec<Arc<MemTable>> = sealing
             .iter()
             .map(|&index| {
                 let cf = &core.targets[index].cf;
                 let fresh = new_memtable(&cf.options.load(), &cf.comparator, &self.ctx.memtable_pool);
-                fresh.set_born(core.last_seq);
+                fresh.set_born(born);
                 fresh
             })
             .collect();

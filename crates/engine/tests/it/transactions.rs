@@ -233,6 +233,37 @@ fn what_is_prepared_survives_an_error_that_the_database_comes_back_from() {
 }
 
 #[test]
+fn an_optimistic_transaction_commits_after_a_write_that_failed() {
+    // Memtables that are in tables are forgotten at once.
+    let options =
+        ColumnFamilyOptions { max_write_buffer_size_to_maintain: 1, ..ColumnFamilyOptions::default() };
+    for (rows, name) in [(0, "default"), (1, "default"), (3, "default"), (1, "created")] {
+        let fs = FaultyFs::new(MemoryFs::new());
+        let env = Env::with_file_system(Arc::new(fs.clone()));
+        let builder = Db::builder("/db").options(creating_all()).env(env);
+        let builder = builder.column_family(descriptor("default", &options));
+        let db = OptimisticTransactionDb::open_with(builder, OptimisticTransactionDbOptions::default());
+        let db = db.unwrap();
+        (0..rows).for_each(|row: u8| db.db().put([row], "v").unwrap());
+        // Numbers are given out that no reader ever sees.
+        fs.faults().only(Some(".log"));
+        fs.faults().fail_at(fs.faults().changes(), EIO, false);
+        let mut failing = WriteBatch::new();
+        ["a", "b", "c"].iter().for_each(|key| failing.put(key, "never"));
+        db.db().write_with(&mut failing, &synced()).unwrap_err();
+        fs.faults().heal();
+        while db.db().background_error().is_some() {
+            let _ = db.db().resume();
+        }
+        let created = db.db().create_column_family(descriptor("created", &options)).unwrap();
+        let cf = if name == "created" { &created } else { db.db().default_column_family() };
+        let mut txn = db.begin();
+        txn.put_cf(cf, "txn", "v").unwrap();
+        txn.commit().unwrap_or_else(|error| panic!("{rows} rows, {name}: {error}"));
+    }
+}
+
+#[test]
 fn power_lost_while_a_database_resumes_does_not_both_commit_and_keep_what_is_prepared() {
     // Column families with a sealed memtable when the commit fails, and with rows in the active one.
     for (sealed, active) in
