@@ -169,6 +169,7 @@ pub use batch::entries::BatchEntries;
 pub use batch::indexed::{BatchGuard, BatchValue, Family, IndexedBatch, IndexedBatchOptions};
 pub use batch::overlay::{Bounds, FamilyParts, Overlay, RowSource};
 pub use batch::save_point::SavePoint;
+pub use batch::wal_items::{WalItem, wal_items};
 pub use builder::DbBuilder;
 pub use collectors::{
     CompactOnDeletion, EntryKind, TablePropertiesCollector, TablePropertiesCollectorFactory,

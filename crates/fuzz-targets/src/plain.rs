@@ -1,7 +1,7 @@
 //! Targets that need nothing but the bytes.
 
 use crate::bytes_file::{PATH, file};
-use outcrop::{BackupMeta, WriteBatch, split_ttl_value};
+use outcrop::{BackupMeta, WalItem, WriteBatch, split_ttl_value, wal_items};
 use outcrop_base::coding::{Decoder, fixed64_at, put_varint32, put_varint64, put_zigzag64, varint_len};
 use outcrop_base::keys::{ParsedKey, internal_key};
 use outcrop_base::wide_columns;
@@ -98,9 +98,16 @@ pub fn wide_columns(input: &[u8]) {
     assert_eq!(wide_columns::decode(&again).expect("just encoded"), columns);
 }
 
-/// A batch made of a batch's records holds the same records.
+/// A batch made of a batch's records holds the same records, and so do its items as a record of a WAL.
 pub fn write_batch(input: &[u8]) {
+    let items: Result<Vec<WalItem<'_>>, _> = wal_items(input).and_then(Iterator::collect);
     let Ok(batch) = WriteBatch::from_bytes(input) else { return };
+    let items = items.expect("a batch is a record of a WAL");
+    let writes = items.iter().filter_map(|item| match item {
+        WalItem::Write(record) => Some(*record),
+        _ => None,
+    });
+    assert!(writes.eq(batch.iter().map(|record| record.expect("checked by from_bytes"))));
     let mut copy = WriteBatch::new();
     for record in batch.iter() {
         let record = record.expect("checked by from_bytes");

@@ -1,7 +1,7 @@
 //! The records in WALs: the physical records that logs hold beside writes, and the kinds of writes.
 
 use super::rules::Feature;
-use outcrop::{Error, Op, WriteBatch};
+use outcrop::{Error, Op, Record, WalItem, wal_items};
 use outcrop_base::ErrorKind;
 use outcrop_env::{Env, OpenRead};
 use outcrop_options::WalRecoveryMode;
@@ -35,8 +35,11 @@ pub fn features(env: &Env, path: &Path, number: u64) -> Result<BTreeSet<Feature>
     let file = env.fs.open_read(path, OpenRead::default())?;
     let mut reader = LogReader::new(file, number, WalRecoveryMode::PointInTimeRecovery);
     while let ReadOutcome::Record(bytes, offset) = reader.next()? {
-        match WriteBatch::from_bytes(bytes) {
-            Ok(batch) if batch.iter().flatten().any(|record| matches!(record.op, Op::PutEntity { .. })) => {
+        let is_entity =
+            |item: &WalItem<'_>| matches!(item, WalItem::Write(Record { op: Op::PutEntity { .. }, .. }));
+        let items: Result<Vec<WalItem<'_>>, Error> = wal_items(bytes).and_then(Iterator::collect);
+        match items {
+            Ok(items) if items.iter().any(is_entity) => {
                 found.insert(Feature::EntityInWal);
             }
             Ok(_) => {}

@@ -7,7 +7,7 @@
 
 use super::LdbArguments;
 use super::text::to_hex;
-use outcrop::{CfId, Error, Op, WriteBatch};
+use outcrop::{Error, Op, Record, WalItem, wal_items};
 use outcrop_base::wide_columns;
 use outcrop_env::{Access, OpenRead};
 use outcrop_manifest::file_name::{self, FileKind};
@@ -108,13 +108,8 @@ impl LdbArguments {
         if self.wal.only_print_seqno_gaps && follows {
             return Ok(());
         }
-        let text = match WriteBatch::from_bytes(record) {
-            Ok(batch) => batch
-                .iter()
-                .map(|write| write.and_then(|write| write_text(write.cf, write.op, values)))
-                .collect(),
-            Err(error) => Err(error),
-        };
+        let text: Result<String, Error> = wal_items(record)
+            .and_then(|items| items.map(|item| item.and_then(|item| item_text(item, values))).collect());
         let text = text.unwrap_or_else(|error| format!("error: {error}"));
         println!("{first},{count},{},{offset},{text}", record.len());
         Ok(())
@@ -129,7 +124,18 @@ fn number(path: &Path) -> Option<u64> {
 }
 
 /// Source: RocksDB `tools/ldb_cmd.cc`, `InMemoryHandler`.
-fn write_text(cf: CfId, op: Op<'_>, values: bool) -> Result<String, Error> {
+fn item_text(item: WalItem<'_>, values: bool) -> Result<String, Error> {
+    let Record { cf, op } = match item {
+        WalItem::Write(write) => write,
+        WalItem::LogData(_) => return Ok(String::new()),
+        WalItem::Noop => return Ok("NOOP ".into()),
+        // Not of a batch that is written before its transaction is prepared: those are not read.
+        WalItem::BeginPrepare => return Ok("BEGIN_PREPARE(false) ".into()),
+        WalItem::EndPrepare(name) => return Ok(format!("END_PREPARE({}) ", to_hex(name))),
+        WalItem::Commit(name) => return Ok(format!("COMMIT({}) ", to_hex(name))),
+        WalItem::Rollback(name) => return Ok(format!("ROLLBACK({}) ", to_hex(name))),
+        other => return Err(Error::not_supported(format!("{other:?}"))),
+    };
     let with_value = |key: &[u8], value: String| match values {
         true => format!("{} : {value} ", to_hex(key)),
         false => format!("{} ", to_hex(key)),

@@ -234,6 +234,40 @@ fn entries_are_shown_as_they_are_stored() {
 }
 
 #[test]
+fn a_wal_with_transactions_in_two_phases_is_shown_and_compatible() {
+    let shell = Shell::new();
+    let builder = outcrop::Db::builder(shell.path("db")).create_if_missing(true);
+    let db = outcrop::TransactionDb::open_with(builder, outcrop::TransactionDbOptions::default()).unwrap();
+    let [mut committed, mut rolled_back, mut waiting] = ["c", "r", "w"].map(|name| {
+        let mut txn = db.begin();
+        txn.set_name(name).unwrap();
+        txn.put(name, "v").unwrap();
+        txn.prepare().unwrap();
+        txn
+    });
+    committed.commit().unwrap();
+    rolled_back.rollback().unwrap();
+    waiting.set_name("again").unwrap_err();
+    drop((committed, rolled_back, waiting, db));
+    let wal = shell.files(".log").into_iter().next().unwrap();
+    let dumped = shell.ok(&format!("dump_wal --walfile={} --header --print_value", wal.display()));
+    let batches: Vec<&str> =
+        dumped.lines().skip(1).map(|line| line.splitn(5, ',').nth(4).unwrap().trim()).collect();
+    assert_eq!(
+        batches,
+        [
+            "BEGIN_PREPARE(false) PUT(0) : 0x63 : 0x76 END_PREPARE(0x63)",
+            "BEGIN_PREPARE(false) PUT(0) : 0x72 : 0x76 END_PREPARE(0x72)",
+            "BEGIN_PREPARE(false) PUT(0) : 0x77 : 0x76 END_PREPARE(0x77)",
+            "COMMIT(0x63)",
+            "ROLLBACK(0x72)",
+        ]
+    );
+    let judged = shell.ok("checkcompat --with=6.29.5,11.8.1");
+    assert!(!judged.contains("two-phase"), "{judged}");
+}
+
+#[test]
 fn column_families_are_made_and_dropped() {
     let shell = Shell::new();
     shell.ok("put cf1_1 1 --create_if_missing");

@@ -533,6 +533,16 @@ impl<'a> Records<'a> {
         Some(blob)
     }
 
+    /// True if a no-op comes next, which is passed over then.
+    pub fn next_noop(&mut self) -> bool {
+        let mut decoder = self.decoder;
+        let is_noop = decoder.byte() == Some(tag::NOOP);
+        if is_noop {
+            self.decoder = decoder;
+        }
+        is_noop
+    }
+
     /// The next write or marker.
     pub fn next_item(&mut self) -> Option<Result<Item<'a>>> {
         while !self.decoder.is_empty() {

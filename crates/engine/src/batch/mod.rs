@@ -10,4 +10,5 @@ pub mod save_point;
 pub mod scratch;
 mod stamp_count;
 pub mod stamps;
+pub mod wal_items;
 pub mod writes;
