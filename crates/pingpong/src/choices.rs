@@ -349,7 +349,8 @@ const CONFLICTS: &[(&str, &str)] = &[
 /// write that is to switch memtables.
 pub const OURS_ALONE: &[&str] = &["unordered_write=true"];
 
-/// No DBWithTTL for it: in a case with merges it did not open one that Outcrop had left ("Missing configurable object: user_operator").
+/// No DBWithTTL for it: with merges it does not read back the OPTIONS file that it has written, of a database of its own either
+/// ("Missing configurable object: user_operator").
 pub const REFUSES_TTL: &str = "7.10.2";
 
 /// The same in a TransactionDB. 8.11.4, killed, does not find again what it had prepared with pipelined writes.
