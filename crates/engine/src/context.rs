@@ -10,6 +10,7 @@ use crate::limiter_counts::LimiterCounts;
 use crate::objects::{DbObjects, Pacing};
 use crate::scrub::scrubber::Scrubber;
 use crate::table_cache::TableCache;
+use crate::write::failed_writes::FailedWrites;
 use arc_swap::ArcSwap;
 use outcrop_base::{Error, ErrorKind, Result};
 use outcrop_env::{Env, process_id, trim_heap};
@@ -71,6 +72,8 @@ pub struct DbContext {
     pub events: Events,
     /// Verifies its files from time to time.
     pub scrub: Scrubber,
+    /// Writes that failed and never were seen.
+    pub failed_writes: FailedWrites,
     /// When the archive of WALs was looked at last, seconds since the epoch.
     pub archive_purged: AtomicU64,
     /// Something was written without a WAL.
@@ -122,6 +125,7 @@ impl DbContext {
             info_log,
             memtable_pool,
             scrub: Scrubber::default(),
+            failed_writes: FailedWrites::default(),
             archive_purged: AtomicU64::new(0),
             has_unlogged: AtomicBool::new(false),
             closing: AtomicBool::new(false),

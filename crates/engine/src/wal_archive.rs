@@ -10,8 +10,10 @@
 //! Source: RocksDB `db/wal_manager.cc`, `ArchiveWALFile`, `PurgeObsoleteWALFiles`.
 
 use crate::context::DbContext;
+use crate::copy_file::copy_file;
 use crate::info_log::log_line;
 use outcrop_base::Result;
+use outcrop_env::FileSystem;
 use outcrop_manifest::FileNumber;
 use outcrop_manifest::file_name::{self, FileKind};
 use outcrop_options::DbOptions;
@@ -41,31 +43,61 @@ pub fn discard(ctx: &DbContext, number: FileNumber) {
     let path = file_name::wal(&ctx.wal_dir, number);
     if !is_on(&ctx.options) {
         match ctx.env.fs.remove_file(&path) {
-            Ok(()) => log_line!(ctx, "removed {}", path.display()),
+            Ok(()) => {
+                ctx.failed_writes.forget_record(number);
+                log_line!(ctx, "removed {}", path.display())
+            }
             Err(error) => log_line!(ctx, "could not remove {}: {error}", path.display()),
         }
         return;
     }
-    match ctx.env.fs.rename(&path, &file_name::wal(&dir(&ctx.wal_dir), number)) {
-        Ok(()) => log_line!(ctx, "archived {}", path.display()),
+    let archived = file_name::wal(&dir(&ctx.wal_dir), number);
+    let done = match ctx.failed_writes.record_in(number) {
+        None => ctx.env.fs.rename(&path, &archived),
+        Some(len) => archive_beginning(&*ctx.env.fs, &path, &archived, len),
+    };
+    match done {
+        Ok(()) => {
+            ctx.failed_writes.forget_record(number);
+            log_line!(ctx, "archived {}", path.display())
+        }
         Err(error) => log_line!(ctx, "could not archive {}: {error}", path.display()),
     }
 }
 
-/// Numbers of the archived WALs, ascending; none if there is no archive.
-pub fn numbers(ctx: &DbContext) -> Result<Vec<FileNumber>> {
+/// Archives the first `len` bytes of a WAL: what follows is the record of a write that failed.
+fn archive_beginning(fs: &dyn FileSystem, path: &Path, archived: &Path, len: u64) -> Result<()> {
+    let len = len.min(fs.file_size(path)?);
+    copy_file(fs, path, archived, len)?;
+    fs.remove_file(path)
+}
+
+/// Numbers of the WALs that are in the archive, or on their way there, ascending. `live` are those in use, ascending, which the caller has
+/// asked for before.
+pub fn numbers(ctx: &DbContext, live: &[FileNumber]) -> Result<Vec<FileNumber>> {
+    let is_past = |number: &FileNumber| !live.contains(number) && Some(number) < live.last();
+    // The archive after the directory that they are moved from.
+    let leaving = if is_on(&ctx.options) { numbers_in(ctx, &ctx.wal_dir)? } else { Vec::new() };
+    let mut numbers = archived(ctx)?;
+    numbers.extend(leaving.into_iter().filter(is_past));
+    numbers.sort_unstable();
+    numbers.dedup();
+    Ok(numbers)
+}
+
+/// Numbers of the WALs in the archive; none if there is no archive.
+fn archived(ctx: &DbContext) -> Result<Vec<FileNumber>> {
     let dir = dir(&ctx.wal_dir);
-    if !ctx.env.fs.exists(&dir)? {
-        return Ok(Vec::new());
-    }
-    let names = ctx.env.fs.list(&dir)?;
+    if ctx.env.fs.exists(&dir)? { numbers_in(ctx, &dir) } else { Ok(Vec::new()) }
+}
+
+fn numbers_in(ctx: &DbContext, dir: &Path) -> Result<Vec<FileNumber>> {
+    let names = ctx.env.fs.list(dir)?;
     let number = |name: String| match file_name::parse(&name) {
         Some(FileKind::Wal(number)) => Some(number),
         _ => None,
     };
-    let mut numbers: Vec<FileNumber> = names.into_iter().filter_map(number).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
+    Ok(names.into_iter().filter_map(number).collect())
 }
 
 /// One archived WAL.
@@ -94,7 +126,7 @@ pub fn purge(ctx: &DbContext) {
     }
     ctx.archive_purged.store(now, Ordering::Relaxed);
     let dir = dir(&ctx.wal_dir);
-    let found = numbers(ctx).unwrap_or_default().into_iter().filter_map(|number| {
+    let found = archived(ctx).unwrap_or_default().into_iter().filter_map(|number| {
         let path = file_name::wal(&dir, number);
         let bytes = ctx.env.fs.file_size(&path).ok()?;
         let modified = ctx.env.fs.modified_seconds(&path).unwrap_or(None);

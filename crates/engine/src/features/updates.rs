@@ -7,6 +7,9 @@
 //! ```text
 //! asked for 3:   (gone)  [7 8] [9]  gap  [12]      gives 7 and 9, then NotFound: a gap after the first is an error
 //! ```
+//! A write that failed has taken numbers, and its record may be in a WAL. It is passed over, and its numbers are no gap, until the
+//! database is closed (`write/failed_writes.rs`); after that they are one.
+//!
 //! A batch without records has the number of the batch after it, and is given where that one is asked for from before it: in
 //! the middle, or from 0 on.
 //!
@@ -175,7 +178,11 @@ impl UpdatesSince {
             self.reader = None;
             return Ok(Taken::Unpublished);
         }
-        if self.started && first != self.last.plus(1) {
+        let failed = &self.versions.ctx.failed_writes;
+        if failed.has(first, last) {
+            return Ok(Taken::Passed);
+        }
+        if self.started && first != failed.after(self.last.plus(1)) {
             return Err(Error::new(ErrorKind::NotFound, "Gap in sequence numbers"));
         }
         let batch = WriteBatch::from_bytes(&bytes)?;
@@ -217,9 +224,10 @@ impl UpdatesSince {
         // First those in use: one that is archived meanwhile is found in the archive.
         let live: Vec<FileNumber> =
             self.versions.state.lock().live_wals.iter().map(|wal| wal.number).collect();
-        let mut wals = wal_archive::numbers(&self.versions.ctx)?;
-        let last_archived = wals.last().copied().unwrap_or_default();
-        wals.extend(live.into_iter().filter(|wal| *wal > last_archived));
+        let mut wals = wal_archive::numbers(&self.versions.ctx, &live)?;
+        wals.extend(live);
+        wals.sort_unstable();
+        wals.dedup();
         Ok(wals)
     }
 

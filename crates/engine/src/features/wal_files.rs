@@ -40,17 +40,21 @@ pub struct WalFile {
 pub fn list(core: &Core) -> Result<Vec<WalFile>> {
     // First those in use: one that is archived meanwhile is found in the archive.
     let live = live(core);
-    let archived = wal_archive::numbers(&core.ctx)?;
+    let numbers: Vec<FileNumber> = live.iter().map(|file| FileNumber(file.number)).collect();
+    let archived = wal_archive::numbers(&core.ctx, &numbers)?;
     let last_archived = archived.last().copied().unwrap_or_default();
-    let archive = wal_archive::dir(&core.ctx.wal_dir);
+    let dirs = [core.ctx.wal_dir.clone(), wal_archive::dir(&core.ctx.wal_dir)];
     let mut files = Vec::new();
     for number in archived {
-        let path = file_name::wal(&archive, number);
-        let size_bytes = match core.ctx.env.fs.file_size(&path) {
-            // It was too old.
-            Err(error) if error.is_missing_file() => continue,
-            size => size?,
-        };
+        let mut found = None;
+        for path in dirs.iter().map(|dir| file_name::wal(dir, number)) {
+            match core.ctx.env.fs.file_size(&path) {
+                // It was moved, or was too old.
+                Err(error) if error.is_missing_file() => continue,
+                size => found = Some((path, size?)),
+            }
+        }
+        let Some((path, size_bytes)) = found else { continue };
         files.extend(with_start(
             core,
             WalFile { number: number.0, path, is_archived: true, start_sequence: SeqNum::ZERO, size_bytes },

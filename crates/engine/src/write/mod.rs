@@ -3,6 +3,7 @@
 pub mod contention;
 mod counts;
 mod early_merge;
+pub mod failed_writes;
 pub mod group;
 pub mod options;
 pub mod pipeline;

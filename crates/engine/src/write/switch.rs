@@ -201,6 +201,12 @@ impl CommitPipeline {
         // With `manual_wal_flush` records wait in its buffer: should the flush that follows fail too, they are nowhere else.
         let mut old = std::mem::replace(&mut core.wal, created);
         old.end_if_whole(&self.ctx);
+        let published = self.versions.visible_seq();
+        if core.last_seq > published {
+            let first = published.plus(1);
+            let record = old.record_of(first).map(|offset| (old.number(), offset));
+            self.ctx.failed_writes.add(first, core.last_seq, record);
+        }
         core.wal.name_timestamps(&core.targets.stamped());
         let mut state = self.versions.state.lock();
         state.live_wals.push_back(LiveWal { number, size_bytes: 0, is_own: true });

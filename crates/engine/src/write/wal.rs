@@ -9,8 +9,7 @@ use crate::context::DbContext;
 use crate::info_log::log_line;
 use crate::version_set::VersionSet;
 use crate::wal_archive;
-use outcrop_base::coding::fixed64_at;
-use outcrop_base::{CfId, Result};
+use outcrop_base::{CfId, Result, SeqNum};
 use outcrop_env::{DirectIo, OpenWrite, RetiredWindow, WriteFile};
 use outcrop_manifest::{FileNumber, file_name};
 use outcrop_monitor::{HistogramKind, Watch};
@@ -64,8 +63,10 @@ pub struct Wal {
     untouched: bool,
     /// An operation of the file failed: what its end is nobody knows.
     failed: bool,
-    /// The sequence number of the last batch, if the next WAL is to name it (`track_and_verify_wals`).
-    last_sequence: Option<u64>,
+    /// Where the last record begins, which was to be appended at least, and its sequence number.
+    last_record: (u64, SeqNum),
+    /// The next WAL is to name the last record's number (`track_and_verify_wals`).
+    is_named: bool,
 }
 
 impl Wal {
@@ -99,7 +100,6 @@ impl Wal {
         if ctx.options.wal_compression != CompressionType::None {
             writer = writer.compressed()?;
         }
-        let last_sequence = ctx.options.track_and_verify_wals.then_some(0);
         Ok(Wal {
             writer,
             number,
@@ -108,7 +108,8 @@ impl Wal {
             cut_at_end,
             untouched: true,
             failed: false,
-            last_sequence,
+            last_record: (0, SeqNum::ZERO),
+            is_named: ctx.options.track_and_verify_wals,
         })
     }
 
@@ -122,7 +123,8 @@ impl Wal {
             cut_at_end: false,
             untouched: true,
             failed: false,
-            last_sequence: None,
+            last_record: (0, SeqNum::ZERO),
+            is_named: false,
         }
     }
 
@@ -158,8 +160,9 @@ impl Wal {
 
     /// Has the file say, before its first record, which WAL was ended before it, if WALs are to say so.
     pub fn name_predecessor(&mut self, ended: &Wal) {
-        if let Some(last_sequence) = ended.last_sequence {
+        if ended.is_named {
             let (number, size_bytes) = (ended.number, ended.len());
+            let last_sequence = ended.last_record.1.0;
             self.writer.name_predecessor(Predecessor { number, size_bytes, last_sequence });
         }
     }
@@ -168,10 +171,15 @@ impl Wal {
     pub fn append(&mut self, parts: &[&[u8]]) -> Result<()> {
         self.synced = false;
         self.untouched = false;
-        if let Some(last) = &mut self.last_sequence {
-            *last = parts.first().map_or(0, |first| fixed64_at(first, 0));
-        }
+        let first = parts.first().and_then(|part| part.first_chunk()).copied().unwrap_or_default();
+        self.last_record = (self.writer.len(), SeqNum(u64::from_le_bytes(first)));
         self.writer.append_parts(parts).map(|_| ()).inspect_err(|_| self.failed = true)
+    }
+
+    /// Where the record of the batch that begins with `first` is, if it is the last that was appended, or was to be.
+    pub fn record_of(&self, first: SeqNum) -> Option<u64> {
+        let (offset, seq) = self.last_record;
+        (seq == first).then_some(offset)
     }
 
     /// See [`WriteFile::retired_window`].

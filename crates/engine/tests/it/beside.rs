@@ -502,3 +502,63 @@ fn the_newest_options_file_is_loaded() {
     assert_eq!(loaded.ignored, []);
     assert_eq!(Db::load_latest_options_in("/", &env).err().unwrap().kind(), ErrorKind::NotFound);
 }
+
+/// A replica is given the writes that readers of this database see.
+#[test]
+fn updates_are_without_a_write_that_failed() {
+    let all = |updates: &mut UpdatesSince| {
+        let mut keys = Vec::new();
+        let ended = loop {
+            match updates.next_batch() {
+                Ok(Some((_, batch))) => {
+                    keys.extend(batch.iter().map(|record| match record.unwrap().op {
+                        Op::Put { key, .. } => String::from_utf8_lossy(key).into_owned(),
+                        other => panic!("{other:?}"),
+                    }));
+                }
+                Ok(None) => break None,
+                Err(error) => break Some(error.kind()),
+            }
+        };
+        (keys.join(" "), ended)
+    };
+    // With an archive all WALs stay; the record is there or not.
+    for (archive, appended) in [(false, 0), (false, 1), (true, 0), (true, 1)] {
+        let what = format!("archive {archive}, appended {appended}");
+        let fs = FaultyFs::new(MemoryFs::new());
+        let env = Env::with_file_system(Arc::new(fs.clone()));
+        let wal_ttl_seconds = if archive { 1000 } else { 0 };
+        let options = DbOptions { create_if_missing: true, wal_ttl_seconds, ..DbOptions::default() };
+        let open = || Db::builder("/db").options(options.clone()).env(env.clone()).open().unwrap();
+        let db = open();
+        db.put("a", "1").unwrap();
+        let mut early = db.updates_since(SeqNum(1)).unwrap();
+        assert!(early.next_batch().unwrap().is_some());
+        db.put("b", "2").unwrap();
+        fs.faults().only(Some(".log"));
+        fs.faults().fail_at(fs.faults().changes() + appended, EIO, false);
+        let mut failing = WriteBatch::new();
+        ["c", "d"].iter().for_each(|key| failing.put(key, "never"));
+        let synced = WriteOptions { sync: true, ..WriteOptions::default() };
+        db.write_with(&mut failing, &synced).unwrap_err();
+        assert_eq!(all(&mut early), ("b".into(), None), "{what}");
+        fs.faults().heal();
+        while db.background_error().is_some() {
+            let _ = db.resume();
+        }
+        db.put("e", "3").unwrap();
+        assert_eq!(all(&mut early), ("e".into(), None), "{what}");
+        let late = all(&mut db.updates_since(SeqNum(1)).unwrap());
+        // The first WAL may be gone before it is asked for, if nothing keeps it.
+        assert!(
+            late == ("a b e".into(), None) || (!archive && late == ("e".into(), None)),
+            "{what}: {late:?}"
+        );
+        drop((early, db));
+        if archive {
+            // Nobody knows any more that these numbers were given out.
+            let later = all(&mut open().updates_since(SeqNum(1)).unwrap());
+            assert_eq!(later, ("a b".into(), Some(ErrorKind::NotFound)), "{what}");
+        }
+    }
+}

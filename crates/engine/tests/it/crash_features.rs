@@ -664,6 +664,60 @@ fn one_failure_at_any_point_of_any_feature_is_an_error_and_loses_nothing_durable
     }
 }
 
+/// The rows of a replica that has applied all updates since the first.
+fn replica_of(db: &Db, what: &str) -> State {
+    let names: BTreeMap<CfId, String> =
+        db.column_families().iter().map(|cf| (cf.id(), cf.name().to_string())).collect();
+    let mut state = State::new();
+    let mut updates = db.updates_since(SeqNum(1)).unwrap_or_else(|error| panic!("{what}: {error}"));
+    while let Some((first, batch)) = updates.next_batch().unwrap_or_else(|error| panic!("{what}: {error}")) {
+        for record in batch.iter() {
+            let Record { cf, op } = record.unwrap_or_else(|error| panic!("{what}: {first}: {error}"));
+            // It was dropped.
+            let Some(name) = names.get(&cf) else { continue };
+            let place = |key: &[u8]| (name.clone(), key.to_vec());
+            match op {
+                Op::Put { key, value } => drop(state.insert(place(key), value.into())),
+                Op::Delete { key } => drop(state.remove(&place(key))),
+                Op::DeleteRange { begin, end } => {
+                    state.retain(|(family, key), _| family != name || &key[..] < begin || &key[..] >= end)
+                }
+                other => panic!("{what}: {first}: {other:?}"),
+            }
+        }
+    }
+    state
+}
+
+#[test]
+fn a_replica_has_no_write_that_failed_and_all_others() {
+    let mut rng = Rng::new(seed("updates", 24));
+    for mut script in scripts() {
+        if script.steps.iter().any(|step| matches!(step, PutPastWal(..) | Ingest { .. })) {
+            continue;
+        }
+        script.db.wal_ttl_seconds = 1000;
+        for point in points(count_only(&script, Some(".log")), 20, &mut rng) {
+            let errno = rng.pick(&[EIO, ENOSPC]);
+            let what = format!("{}: change {point} of WALs fails with {errno}", script.what);
+            let fs = FaultyFs::new(MemoryFs::new());
+            let mut run = Run::new(&script, &fs);
+            fs.faults().only(Some(".log"));
+            fs.faults().fail_at(point, errno, false);
+            if run.open().is_err() {
+                run.open().unwrap_or_else(|error| panic!("{what}: opened again: {error}"));
+            }
+            run.run(|run| {
+                run.db().resume().unwrap_or_else(|error| panic!("{what}: resume: {error}"));
+                true
+            });
+            let rows = state_of(run.db());
+            assert_eq!(rows, run.state(run.steps.len(), false), "{what}");
+            assert!(replica_of(run.db(), &what) == rows, "{what}: a replica has other rows");
+        }
+    }
+}
+
 /// Lets simulated seconds pass, and has upkeep look at the clock.
 fn tick(db: &Db, clock: &ManualClock) {
     clock.advance(Duration::from_secs(1));
