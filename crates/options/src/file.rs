@@ -483,11 +483,18 @@ fn unknown(name: &str) -> Error {
     }
 }
 
-/// Calls `each` with every `name=value` of `text`; a value in braces is passed without them.
+/// Calls `each` with every `name=value` of `text`; a value in braces is passed without them. Of a name that is there more than once only the
+/// last value counts, whatever the others are.
 ///
 /// # Errors
 /// InvalidArgument with RocksDB's words if the text is no such list; those of `each`.
 pub(crate) fn each_pair(text: &str, each: &mut dyn FnMut(&str, &str) -> Result<()>) -> Result<()> {
+    pairs_of(text)?.into_iter().try_for_each(|(name, value)| each(name, value))
+}
+
+/// Source: RocksDB `StringToMap`.
+fn pairs_of(text: &str) -> Result<Vec<(&str, &str)>> {
+    let mut pairs: Vec<(&str, &str)> = Vec::new();
     let refuse = |why: &str| Err(Error::invalid_argument(why));
     let mut rest = text.trim();
     while let Some(inner) = rest.strip_prefix('{').and_then(|rest| rest.strip_suffix('}'))
@@ -518,10 +525,13 @@ pub(crate) fn each_pair(text: &str, each: &mut dyn FnMut(&str, &str) -> Result<(
         } else {
             tail.split_at(tail.find(';').unwrap_or(tail.len()))
         };
-        each(name, value.trim())?;
+        match pairs.iter_mut().find(|(known, _)| *known == name) {
+            Some(pair) => pair.1 = value.trim(),
+            None => pairs.push((name, value.trim())),
+        }
         rest = after.strip_prefix(';').unwrap_or(after);
     }
-    Ok(())
+    Ok(pairs)
 }
 
 fn matching_brace(text: &str) -> Option<usize> {
@@ -545,6 +555,21 @@ fn matching_brace(text: &str) -> Option<usize> {
 mod tests {
     use super::*;
     use crate::{CompressionType, FilterPolicy};
+
+    #[test]
+    fn of_a_name_that_is_there_twice_the_last_value_counts() {
+        let (mut db, mut cf) = (DbOptions::default(), ColumnFamilyOptions::default());
+        let text =
+            "num_levels=none;table_factory={block_size=none;block_size=1;block_size=8192};num_levels=8";
+        set_from_string(&mut db, &mut cf, text).unwrap();
+        assert_eq!((cf.num_levels, cf.table.block_size), (8, 8192));
+        let text = "table_factory={block_size=4096;format_version=4};table_factory={format_version=5}";
+        set_from_string(&mut db, &mut cf, text).unwrap();
+        assert_eq!((cf.table.block_size, cf.table.format_version), (8192, 5));
+        set_from_string(&mut db, &mut cf, "num_levels=7;num_levels=none").unwrap_err();
+        set_from_string(&mut db, &mut cf, "num_levels=7;{").unwrap_err();
+        assert_eq!(cf.num_levels, 8, "nothing is set if the text is no list");
+    }
 
     #[test]
     fn strings_set_options_of_all_kinds() {

@@ -353,6 +353,10 @@ pub const OURS_ALONE: &[&str] = &["unordered_write=true"];
 /// ("Missing configurable object: user_operator").
 pub const REFUSES_TTL: &str = "7.10.2";
 
+/// No entities for it where there is a merge operator: its compaction writes an operand over a deleted range with an entity in it as an entity, which no
+/// version reads then. It does so by itself.
+pub const MISTAKES_OPERANDS: &str = "7.10.2";
+
 /// The same in a TransactionDB. 8.11.4, killed, does not find again what it had prepared with pipelined writes.
 pub const OURS_ALONE_IN_TRANSACTIONS: &[&str] = &["enable_pipelined_write=true"];
 

@@ -7,8 +7,8 @@
 
 use crate::case::{Access, Case, End, Family, Merge, Phase};
 use crate::choices::{
-    CHOICES, Choice, MUTABLE, OURS_ALONE, OURS_ALONE_IN_TRANSACTIONS, REFUSES_TTL, Scope, always, conflict,
-    name, title,
+    CHOICES, Choice, MISTAKES_OPERANDS, MUTABLE, OURS_ALONE, OURS_ALONE_IN_TRANSACTIONS, REFUSES_TTL, Scope,
+    always, conflict, name, title,
 };
 use crate::features::{Engines, HASH_PREFIX, OUTCROP, PREFIXES};
 use crate::mistake::{BadTable, BadTarget, Gone, Mistake, Opening, REFUSED_CHANGES, openings};
@@ -151,6 +151,12 @@ impl Generator<'_> {
                 .iter()
                 .any(|name| feature.starts_with(name));
         !lost && self.writes(engine, feature) && self.all_read(feature)
+    }
+
+    /// A player's compaction would take the operand above a deleted entity for one.
+    fn loses_entities(&self, family: usize) -> bool {
+        self.families[family].merge != Merge::None
+            && self.players.iter().any(|player| player == MISTAKES_OPERANDS)
     }
 
     fn family(&mut self, name: &str) -> Family {
@@ -545,7 +551,7 @@ impl Generator<'_> {
                 let (begin, end) = self.range(family);
                 Record::DeleteRange(family, begin, end)
             }
-            82..86 if self.entities && self.may(engine, "put entity") => {
+            82..86 if self.entities && self.may(engine, "put entity") && !self.loses_entities(family) => {
                 let names = ["", "a", "bb"];
                 let columns = names.iter().filter_map(|name| {
                     let value = Value::Fill(self.random.pick(&[0, 10, 200]), self.random.below(1000));

@@ -53,6 +53,12 @@ pub fn differences(case: &Case, theirs: &End, ours: &End, known: &Known) -> Vec<
             found.push(format!("set_options {name}={value}: RocksDB {their:?}, Outcrop {our:?}"));
         }
     }
+    // RocksDB does not flush what it has taken: `paranoid_memory_checks` with a memtable that has none of them.
+    let cannot_check =
+        |their: &str| their.contains("NextAndValidate() not implemented") && ours.failed.is_none();
+    if theirs.failed.as_deref().is_some_and(cannot_check) {
+        return found;
+    }
     if theirs.failed.as_deref().map(class) != ours.failed.as_deref().map(class) {
         found.push(format!("RocksDB: {:?}, Outcrop: {:?}", theirs.failed, ours.failed));
     }
