@@ -85,7 +85,7 @@ pub fn numbers(ctx: &DbContext, live: &[FileNumber]) -> Result<Vec<FileNumber>> 
     Ok(numbers)
 }
 
-/// Numbers of the WALs in the archive; none if there is no archive.
+/// Numbers of the WALs in the archive, ascending; none if there is no archive.
 fn archived(ctx: &DbContext) -> Result<Vec<FileNumber>> {
     let dir = dir(&ctx.wal_dir);
     if ctx.env.fs.exists(&dir)? { numbers_in(ctx, &dir) } else { Ok(Vec::new()) }
@@ -97,7 +97,10 @@ fn numbers_in(ctx: &DbContext, dir: &Path) -> Result<Vec<FileNumber>> {
         Some(FileKind::Wal(number)) => Some(number),
         _ => None,
     };
-    Ok(names.into_iter().filter_map(number).collect())
+    let mut numbers: Vec<FileNumber> = names.into_iter().filter_map(number).collect();
+    // Directories list names in any order.
+    numbers.sort_unstable();
+    Ok(numbers)
 }
 
 /// One archived WAL.
